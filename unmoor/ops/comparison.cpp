@@ -214,19 +214,7 @@ void add_where(OpSet& ops) {
   };
   where.reference = where_reference;
   where.rounding = Rounding::MoveBits;
-  for (const char* dtype : {"f32", "f16", "i64", "bool"}) {
-    for (const char* form : {"bool[2,3,4] D[2,3,4] D[2,3,4]", "bool[4] D[2,3,4] D[]", "bool[3,1] D[] D[1,4]", "bool[0,4] D[4] D[]"}) {
-      std::string text;
-      for (const char* at = form; *at != 0; ++at) {
-        if (*at == 'D') {
-          text += dtype;
-        } else {
-          text += *at;
-        }
-      }
-      where.cases.push_back(std::move(text));
-    }
-  }
+  where.cases = {"bool[2,3,4] T[2,3,4] T[2,3,4]", "bool[4] T[2,3,4] T[]", "bool[3,1] T[] T[1,4]", "bool[0,4] T[4] T[]", "bool[] T[] T[]"};
   ops.add(std::move(where));
 }
 

@@ -150,7 +150,7 @@ void add_power_and_modulo(OpSet& ops) {
   pow.outputs = {required("Z", number_types())};
   pow.infer = like_first_broadcast;
   pow.reference = power_reference;
-  pow.cases = {"f32[2,3,4]~positive f32[2,3,4]~unit", "T[2,3,4] T[]{2}",  "T[2,17] T[1]!{3}",         "T[2,3,4]~positive f32[4]~unit",
+  pow.cases = {"f32[2,3,4]~positive f32[2,3,4]~unit", "T[2,3,4] T[]{2}",  "T[2,17] T[1]{3}",         "T[2,3,4]~positive f32[4]~unit",
                "T[5] i64[5]{0,1,2,3,4}",             "T[0,4] T[4]",      "f32[7]~positive f32[]{0.5}", "f32[7]~positive f32[]{-0.5}",
                "f32[4]{-2,-2,-8,0} f32[4]{3,-1,0.5,-1}", "i32[3]{2,-3,0} i32[3]{10,3,0}", "i64[3]{1,2,3} f32[3]{2,0.5,2}"};
   ops.add(std::move(pow));

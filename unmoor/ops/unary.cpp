@@ -174,7 +174,7 @@ void add_clip(OpSet& ops) {
   clip.reference = clip_reference;
   clip.expand = expand_clip;
   clip.category = Category::Activation;
-  clip.cases = {"T[2,3,5] T[]{0} T[]{6}", "T[2,3,5] T[]!{0} T[]!{6}", "T[33] - T[]{1}", "T[33] T[]{1}", "T[33]", "T[0,4] T[]{0} T[]{1}",
+  clip.cases = {"T[2,3,5] T[]{0} T[]{6}", "T[33] - T[]{1}", "T[2,3,5] T[] T[]{6}", "T[33] T[]{1}", "T[33]", "T[0,4] T[]{0} T[]{1}",
                 "f32[7] f32[]{2} f32[]{-2}", "f32[2,33]~special f32[]{-1} f32[]{1}", "i8[5]{-128,-5,0,5,127} i8[]{-4} i8[]{4}"};
   ops.add(std::move(clip));
 }
