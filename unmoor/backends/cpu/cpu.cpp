@@ -3,64 +3,17 @@
 #include <unistd.h>
 
 #include <charconv>
-#include <chrono>
-#include <cstring>
 #include <fstream>
 
 #include "unmoor/backends/cpu/kernels/families.h"
 #include "unmoor/backends/cpu/machine.h"
+#include "unmoor/hal/host.h"
 
 namespace unmoor {
 
 namespace cpu {
 
 namespace {
-
-using Clock = std::chrono::steady_clock;
-
-class HostEvent final : public Event {
- public:
-  void wait() override {}
-  double milliseconds_since(const Event& earlier) const override {
-    return std::chrono::duration<double, std::milli>(time_ - static_cast<const HostEvent&>(earlier).time_).count();
-  }
-
- private:
-  Clock::time_point time_ = Clock::now();
-};
-
-// Does everything at once; an error is thrown by the call that met it.
-class HostStream final : public Stream {
- public:
-  void upload(Buffer& to, size_t offset, std::span<const std::byte> from) override {
-    check(to, offset, from.size());
-    copy_bytes(to.host() + offset, from.data(), from.size());
-  }
-  void download(std::span<std::byte> to, Buffer& from, size_t offset) override {
-    check(from, offset, to.size());
-    copy_bytes(to.data(), from.host() + offset, to.size());
-  }
-  void copy(Buffer& to, size_t to_offset, Buffer& from, size_t from_offset, size_t bytes) override {
-    check(to, to_offset, bytes);
-    check(from, from_offset, bytes);
-    copy_bytes(to.host() + to_offset, from.host() + from_offset, bytes);
-  }
-  std::unique_ptr<Event> record() override { return std::make_unique<HostEvent>(); }
-  void wait(const Event&) override {}
-  void synchronize() override {}
-
- private:
-  static void check(const Buffer& buffer, size_t offset, size_t bytes) {
-    if (offset > buffer.bytes() || bytes > buffer.bytes() - offset) {
-      fail(ErrorKind::Internal, "a copy of ", bytes, " bytes at ", offset, " leaves a buffer of ", buffer.bytes());
-    }
-  }
-  static void copy_bytes(std::byte* to, const std::byte* from, size_t bytes) {
-    if (bytes != 0) {
-      std::memcpy(to, from, bytes);
-    }
-  }
-};
 
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -111,8 +64,8 @@ class HostDevice final : public CpuDevice {
     static const KernelTable table = make_kernels();
     return table;
   }
-  std::shared_ptr<Buffer> allocate(size_t bytes) override { return std::make_shared<HostBuffer>(bytes); }
-  std::unique_ptr<Stream> make_stream() override { return std::make_unique<HostStream>(); }
+  std::shared_ptr<Buffer> allocate(size_t bytes) override { return make_host_buffer(bytes); }
+  std::unique_ptr<Stream> make_stream() override { return make_host_stream(); }
   void set_option(const std::string& key, const std::string& value) override {
     if (key != "threads") {
       fail(ErrorKind::InvalidArgument, "the cpu device has no option '", key, "'; it has: threads");

@@ -1,20 +1,16 @@
 #include "unmoor/backends/cpu/machine.h"
 
-#include <sys/mman.h>
 #include <unistd.h>
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
 
 #include "hwy/highway.h"
-#include "unmoor/base/error.h"
+#include "unmoor/hal/host.h"
 
 namespace unmoor::cpu {
 
 namespace {
-
-constexpr size_t huge_page = size_t{2} << 20;
 
 size_t cache_bytes(int name, size_t otherwise) {
   const long found = ::sysconf(name);
@@ -41,31 +37,16 @@ std::string arch_name() {
   return (targets & HWY_NEON) != 0 ? "neon" : "scalar";
 }
 
-void HostBuffer::Free::operator()(std::byte* data) const { std::free(data); }
-
-HostBuffer::HostBuffer(size_t bytes) : bytes_(std::max<size_t>(bytes, 1)) {
-  const bool large = bytes_ >= huge_page / 2;
-  const size_t alignment = large ? huge_page : 64;
-  const size_t limit = ~size_t{0} - alignment;
-  const size_t padded = bytes_ > limit ? 0 : (bytes_ + 63) / 64 * 64;
-  void* data = nullptr;
-  if (padded == 0 || ::posix_memalign(&data, alignment, padded) != 0) {
-    fail(ErrorKind::OutOfMemory, bytes_, " bytes of memory for the cpu device were not to be had");
-  }
-  if (large) {
-    ::madvise(data, padded, MADV_HUGEPAGE);  // Advice: slower without, never wrong.
-  }
-  data_.reset(static_cast<std::byte*>(data));
-}
+Packed pack_buffer(size_t floats) { return make_host_buffer(floats * sizeof(float)); }
 
 float* scratch(size_t slot, size_t floats) {
-  thread_local std::array<std::unique_ptr<HostBuffer>, 4> slots;
-  std::unique_ptr<HostBuffer>& buffer = slots.at(slot);
+  thread_local std::array<Packed, 4> slots;
+  Packed& buffer = slots.at(slot);
   if (buffer == nullptr || buffer->bytes() < floats * sizeof(float)) {
     buffer.reset();
-    buffer = std::make_unique<HostBuffer>(floats * sizeof(float));
+    buffer = pack_buffer(floats);
   }
-  return buffer->floats();
+  return floats_of(buffer);
 }
 
 }  // namespace unmoor::cpu

@@ -36,24 +36,10 @@ inline const Machine& machine_of(Device& device) { return static_cast<CpuDevice&
 // "avx512", "avx2", "sse4", "neon", "scalar": the instruction set that kernels prepared now will use.
 std::string arch_name();
 
-// Memory of this process at 64 bytes' alignment, in huge pages where it is large. Fails with OutOfMemory.
-class HostBuffer final : public Buffer {
- public:
-  explicit HostBuffer(size_t bytes);
-  size_t bytes() const override { return bytes_; }
-  std::byte* host() override { return data_.get(); }
-  float* floats() const { return reinterpret_cast<float*>(data_.get()); }
-
- private:
-  struct Free {
-    void operator()(std::byte* data) const;
-  };
-  size_t bytes_;
-  std::unique_ptr<std::byte, Free> data_;
-};
-
 // Packed weights, shared by the copies of a prepared kernel's function.
-using Packed = std::shared_ptr<const HostBuffer>;
+using Packed = std::shared_ptr<Buffer>;
+Packed pack_buffer(size_t floats);
+inline float* floats_of(const Packed& packed) { return reinterpret_cast<float*>(packed->host()); }
 
 // Scratch memory of the calling thread: 64-byte aligned, valid until the thread's next call with the same slot. It grows to the
 // largest size asked for and stays.
