@@ -1,0 +1,55 @@
+#pragma once
+
+#include <cstddef>
+#include <optional>
+#include <span>
+#include <string>
+#include <vector>
+
+namespace unmoor {
+
+// How a child process ended, in words: "exit status 3", "killed by SIGABRT", "still running".
+struct ChildEnd {
+  bool running = false;
+  int status = 0;  // Exit status; 0 if a signal ended it.
+  int signal = 0;
+  std::string text() const;
+};
+
+// A child process with its input, output and error piped. Started by spawn, never by a bare fork (drivers do not survive one).
+// One thread at a time. Killed and reaped when this goes; it also dies with its parent.
+class Child {
+ public:
+  // `command` is a program and its arguments; `environment` is added to ours. Fails with Io.
+  explicit Child(const std::vector<std::string>& command, const std::vector<std::string>& environment = {});
+  ~Child();
+  Child(const Child&) = delete;
+  Child& operator=(const Child&) = delete;
+
+  // False if the child has closed its end.
+  bool write(std::span<const std::byte> bytes);
+  // Fills `bytes`; false if the output ended first or `seconds` passed without progress (0: no limit).
+  bool read(std::span<std::byte> bytes, double seconds = 0);
+  void close_input();
+  // What the child wrote to its error stream so far, its last 16 KiB.
+  std::string errors();
+  ChildEnd end();  // Where it stands now.
+  // Waits for the end up to `seconds`, then kills.
+  ChildEnd finish(double seconds);
+  void kill();
+
+ private:
+  void drain_errors();
+
+  int id_ = -1;
+  int input_ = -1;
+  int output_ = -1;
+  int error_ = -1;
+  std::string errors_;
+  std::optional<ChildEnd> end_;
+};
+
+// The path of the running program, to start it again as a worker. UNMOOR_WORKER overrides it, for programs that embed the library.
+std::string own_program();
+
+}  // namespace unmoor

@@ -1,0 +1,57 @@
+#pragma once
+
+#include <cstddef>
+#include <memory>
+#include <span>
+#include <string>
+#include <string_view>
+
+namespace unmoor {
+
+// A file mapped read-only. Immutable; any thread may read it. Pages are read from disk when touched.
+class MappedFile {
+ public:
+  // Fails with Io, naming the path and the system's reason. A folder, a pipe or an unreadable file is an error.
+  static std::shared_ptr<const MappedFile> open(const std::string& path);
+
+  MappedFile(const MappedFile&) = delete;
+  MappedFile& operator=(const MappedFile&) = delete;
+  ~MappedFile();
+
+  std::span<const std::byte> bytes() const { return bytes_; }
+  const std::string& path() const { return path_; }
+  // Tells the kernel how pages will be touched: single ones while parsing, in order afterwards.
+  void advise_random() const;
+  void advise_normal() const;
+
+ private:
+  MappedFile(std::string path, std::span<const std::byte> bytes) : path_(std::move(path)), bytes_(bytes) {}
+
+  std::string path_;
+  std::span<const std::byte> bytes_;
+};
+
+// The whole file as text. Fails with Io.
+std::string read_file(const std::string& path);
+
+// Writes beside the target and renames, so that a reader sees the old file or the new one. Fails with Io and leaves nothing.
+void write_file(const std::string& path, std::string_view text);
+
+// The user's cache folder for Unmoor (XDG_CACHE_HOME, else HOME/.cache), made if missing. Empty if none can be made.
+std::string cache_folder();
+
+// A folder of its own for one process's temporary files; removed with its content when this goes.
+class TemporaryFolder {
+ public:
+  TemporaryFolder();
+  ~TemporaryFolder();
+  TemporaryFolder(const TemporaryFolder&) = delete;
+  TemporaryFolder& operator=(const TemporaryFolder&) = delete;
+
+  const std::string& path() const { return path_; }
+
+ private:
+  std::string path_;
+};
+
+}  // namespace unmoor

@@ -1,0 +1,47 @@
+#pragma once
+
+#include <string>
+#include <string_view>
+#include <vector>
+
+#include "unmoor/ops/op.h"
+
+namespace unmoor {
+
+// A test case of an operator with everything made concrete, from text such as
+//   T[2,17,3] axis=-1,0,1
+//   T[2,3,4] i64[2]{6,4}             a given constant
+//   T[1,3,8,8] T[4,3,3,3]! T[4]! pads=[1,1,1,1],[0,1,0,1]
+//   T[3] - T[3]~positive             an absent input; a generator's name
+// `T` is each dtype of the operator's first input that the test set covers; commas give alternatives, each a case of its own;
+// lists stand in brackets; `!` makes a generated input a constant (a weight). `T` may also be `i64`, `bool`, any short dtype name.
+struct Case {
+  std::string op;
+  std::string text;  // Unique; can be pasted back: "Softmax f32[2,17,3] axis=1".
+  struct Input {
+    bool present = true;
+    TensorType type;
+    bool constant = false;
+    std::string generator;              // Empty: the default, see make_inputs.
+    std::vector<double> values;         // Given values, in order; empty if generated.
+  };
+  std::vector<Input> inputs;
+  Attributes attributes;
+  size_t outputs = 1;  // "outputs=2" in the text asks for more.
+};
+
+// All cases of an operator for the given dtypes of T. Fails with Internal on a text that does not parse.
+std::vector<Case> cases_of(const Op& op, const std::vector<DType>& dtypes);
+// One case from its text, operator first: "Softmax f32[2,17,3] axis=1". Fails with InvalidArgument.
+Case parse_case(std::string_view text);
+
+// A case as a graph of one node, ready to run: its constants are in the graph, the other inputs in `inputs` in order.
+struct CaseGraph {
+  Graph graph;
+  std::vector<Data> inputs;
+};
+// Inputs are seeded by the case text. Default floats: normal, with negatives, both zeros, ties, denormals, values near the limits of 16-bit floats sprinkled
+// in where the count allows. Generators: positive, unit (0..1), small (no extremes), special (NaN and infinities too), index:N, mask.
+CaseGraph build_case(const Case& a_case);
+
+}  // namespace unmoor

@@ -1,0 +1,31 @@
+#pragma once
+
+#include "unmoor/ops/op.h"
+
+namespace unmoor {
+
+// One function a family; each adds its operators. Called by all.cpp.
+void add_elementwise_ops(OpSet& ops);   // Add, Mul, comparisons, logic, rounding, Min, Max, Where, Pow, Mod, bit operators.
+void add_activation_ops(OpSet& ops);    // Relu, Gelu, Sigmoid, HardSwish and the like, one input each.
+void add_reduce_ops(OpSet& ops);        // ReduceSum and its kin, ArgMax, CumSum.
+void add_matmul_ops(OpSet& ops);        // MatMul, Gemm, Einsum.
+void add_conv_ops(OpSet& ops);          // Conv, ConvTranspose.
+void add_pool_ops(OpSet& ops);          // MaxPool, AveragePool, global pools.
+void add_normalize_ops(OpSet& ops);     // BatchNormalization, LayerNormalization, InstanceNormalization and the like.
+void add_softmax_ops(OpSet& ops);       // Softmax, LogSoftmax, Hardmax.
+void add_recurrent_ops(OpSet& ops);     // LSTM, GRU, RNN.
+void add_quantize_ops(OpSet& ops);      // QuantizeLinear, DequantizeLinear, MatMulInteger and the like.
+void add_fused_ops(OpSet& ops);         // Operators that passes make: unmoor:FusedConv, unmoor:FusedMatMul.
+void add_cast_ops(OpSet& ops);          // Cast, CastLike, BitCast.
+void add_reshape_ops(OpSet& ops);       // Reshape, Flatten, Squeeze, Unsqueeze, Transpose, Identity, Shape, Size, Dropout.
+void add_gather_ops(OpSet& ops);        // Gather, GatherElements, GatherND, Slice.
+void add_scatter_ops(OpSet& ops);       // ScatterElements, ScatterND.
+void add_concat_ops(OpSet& ops);        // Concat, Split, Tile, Expand, Pad.
+void add_create_ops(OpSet& ops);        // ConstantOfShape, Range, EyeLike, OneHot, Trilu.
+void add_resize_ops(OpSet& ops);        // Resize.
+void add_sort_ops(OpSet& ops);          // TopK, NonZero, Unique, NonMaxSuppression.
+void add_control_ops(OpSet& ops);       // If, Loop, Scan.
+void add_sequence_ops(OpSet& ops);      // Sequence and optional operators.
+void add_signal_ops(OpSet& ops);        // STFT, DFT, windows.
+
+}  // namespace unmoor

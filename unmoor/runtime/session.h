@@ -1,0 +1,66 @@
+#pragma once
+
+#include <memory>
+#include <vector>
+
+#include "unmoor/runtime/runner.h"
+
+namespace unmoor {
+
+// Runs a plan: streams, arenas and intermediate buffers of one caller. One thread at a time; make one session per thread.
+class Session : public Runner {
+ public:
+  explicit Session(std::shared_ptr<const Plan> plan);  // Shared: many sessions run one plan.
+  ~Session() override;
+
+  const Plan& plan() const;
+  std::string name() const override;
+  std::vector<ValueInfo> inputs() const override;
+  std::vector<ValueInfo> outputs() const override;
+  std::vector<ValueInfo> values() const override;
+  NamedData run(const NamedData& inputs, Observer* observer = nullptr) override;
+  std::vector<double> time_runs(const NamedData& inputs, size_t count, double seconds) override;
+  std::vector<StepInfo> steps() const override;
+  std::vector<Data> run_step(size_t step, const NamedData& inputs) override;
+  size_t peak_bytes() const override;
+  double prepare_ms() const override;
+  // Graph inputs and outputs by position: how bodies of control flow run.
+  std::vector<Data> run_in_order(std::vector<Data> inputs, Observer* observer = nullptr);
+  // Steps prepared again because a shape became known only during a run.
+  size_t late_preparations() const;
+
+ private:
+  class State;
+  std::unique_ptr<State> state_;
+};
+
+// A model on devices with a plan per set of input shapes, made at first use and kept. One thread at a time.
+class ModelRunner : public Runner {
+ public:
+  ModelRunner(std::shared_ptr<const Graph> graph, std::vector<std::shared_ptr<Device>> devices, PlanOptions options);
+
+  // The session for these inputs' shapes, planned if new.
+  Session& session_for(const NamedData& inputs);
+  // The plan for the shapes of the options (unnamed dimensions as 1).
+  Session& default_session();
+
+  std::string name() const override;
+  std::vector<ValueInfo> inputs() const override;
+  std::vector<ValueInfo> outputs() const override;
+  std::vector<ValueInfo> values() const override;
+  NamedData run(const NamedData& inputs, Observer* observer = nullptr) override;
+  std::vector<double> time_runs(const NamedData& inputs, size_t count, double seconds) override;
+  std::vector<StepInfo> steps() const override;
+  std::vector<Data> run_step(size_t step, const NamedData& inputs) override;
+  size_t peak_bytes() const override;
+  double prepare_ms() const override;
+
+ private:
+  std::shared_ptr<const Graph> graph_;  // Shared with the caller, who may plan it for other devices too.
+  std::vector<std::shared_ptr<Device>> devices_;
+  PlanOptions options_;
+  std::map<std::string, std::unique_ptr<Session>> sessions_;  // By shapes, as text.
+  Session* last_ = nullptr;
+};
+
+}  // namespace unmoor
