@@ -10,7 +10,10 @@
 namespace unmoor {
 
 // Why a kernel cannot take a call. Reports group by it; the detail is for people.
+#pragma GCC diagnostic push
+#pragma GCC diagnostic ignored "-Wshadow"  // g++ 12 thinks that an enumerator shadows a type of the same name.
 enum class Reason { None, NoKernel, DType, Rank, Attribute, Layout, Size, Dynamic, Opset, DeviceFeature, Denied };
+#pragma GCC diagnostic pop
 
 std::string_view name(Reason reason);  // "no-kernel", "dtype", "device-feature", …
 
