@@ -32,7 +32,7 @@ def complaints_in(name, text):
 
 def committed(root):
     """Files that git knows or would add."""
-    listed = subprocess.run(["git", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
+    listed = subprocess.run(["git", "-c", "safe.directory=*", "-C", str(root), "ls-files", "-z", "--cached", "--others", "--exclude-standard"],
                             capture_output=True, check=True).stdout
     return sorted(set(listed.decode().split("\0")) - {""})
 
