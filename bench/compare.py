@@ -4,6 +4,7 @@
   bench/compare.py                                         every folder of bench/models, against ONNX Runtime
   bench/compare.py bench/models/vit_b16-dynamo --threads 2 --peers onnxruntime,openvino
   bench/compare.py examples/models/magika.onnx -i inputs.npz
+  bench/compare.py --check opencl                          compares outputs of a device only, times nothing
 
 Outputs are compared before anything is timed. A ratio is Unmoor's median time by the peer's in one round; the table gives the median
 of these ratios with its 95 % range, so that what disturbs a whole round cancels. Needs the packages of bench/requirements.txt.
@@ -63,17 +64,17 @@ def relative_error(got, want):
     return float(np.linalg.norm(got - want) / max(np.linalg.norm(want), 1e-30))
 
 
-def check_outputs(unmoor, model, inputs):
+def check_outputs(unmoor, model, inputs, device="cpu"):
     """The largest error of any output of Unmoor against ONNX Runtime's."""
     expected = peers.OnnxRuntime(model, 2).outputs(inputs)
     with tempfile.TemporaryDirectory() as folder:
         taken = pathlib.Path(folder) / "outputs.npz"
-        subprocess.run([unmoor, "run", str(model), "-i", str(inputs), "-o", str(taken), "--on", "cpu"], check=True,
+        subprocess.run([unmoor, "run", str(model), "-i", str(inputs), "-o", str(taken), "--on", device], check=True,
                        stdout=subprocess.DEVNULL)
         with np.load(taken) as outputs:
             worst = max(relative_error(outputs[name], want) for name, want in expected.items())
     if not worst <= TOLERANCE:
-        raise SystemExit(f"{model}: outputs differ by {worst:.3g}, not at most {TOLERANCE}; nothing was timed")
+        raise SystemExit(f"{model}: outputs on {device} differ by {worst:.3g}, not at most {TOLERANCE}")
     return worst
 
 
@@ -168,16 +169,22 @@ def main():
     parser.add_argument("--rounds", type=int, default=15)
     parser.add_argument("--seconds", type=float, default=0.3, help="of one runtime's turn in a round")
     parser.add_argument("--unmoor", default="unmoor", help="the command to time")
+    parser.add_argument("--check", metavar="DEVICE", help="only compare this device's outputs")
     parser.add_argument("--json", type=pathlib.Path, help="write the result there")
     options = parser.parse_args()
     said = subprocess.run([options.unmoor, "--version"], capture_output=True, text=True, check=True).stdout.split()
     result = {"processor": processor(), "versions": {"unmoor": said[-1]}, "rows": []}
     for model, inputs in chosen_models(options):
+        if options.check:
+            print(f"{label(model)} on {options.check}: relative L2 error {check_outputs(options.unmoor, model, inputs, options.check):.2g}",
+                  flush=True)
+            continue
         result["rows"] += compare(model, inputs, options)
     result["versions"].update({row["peer"]: row["peer_version"] for row in result["rows"]})
     if options.json:
         options.json.write_text(json.dumps(result, indent=1) + "\n")
-    print(markdown(result))
+    if not options.check:
+        print(markdown(result))
 
 
 if __name__ == "__main__":

@@ -42,13 +42,17 @@ class OpenVino:
         return lambda: self.request.infer(feed)
 
 
+PACKAGES = {"onnxruntime": "onnxruntime==1.32.0", "openvino": "openvino==2026.4.0"}
 PEERS = {"onnxruntime": OnnxRuntime, "openvino": OpenVino}
 
 
 def serve(name, model, inputs, threads):
     if name not in PEERS:
         raise SystemExit(f"no peer is called '{name}'; there are: {', '.join(PEERS)}")
-    peer = PEERS[name](pathlib.Path(model), int(threads))
+    try:
+        peer = PEERS[name](pathlib.Path(model), int(threads))
+    except ImportError as error:
+        raise SystemExit(f"{name}: {error}; install it with: {sys.executable} -m pip install {PACKAGES[name]}")
     with np.load(inputs) as archive:
         run = peer.prepare({key: archive[key] for key in archive.files})
     run()
