@@ -30,9 +30,9 @@ TOLERANCE = 1e-4  # Relative L2 error between outputs.
 class Served:
     """A runtime in a child process that stays ready: `run N` on its input, N times in milliseconds as a JSON list on its output."""
 
-    def __init__(self, name, command, environment=None):
+    def __init__(self, name, command):
         self.name = name
-        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1, env=environment)
+        self.process = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True, bufsize=1)
         line = self.line()
         if not line.startswith("ready "):
             raise SystemExit(f"{name}: said '{line.strip()}', not 'ready {{…}}'; the command was: {' '.join(command)}")
