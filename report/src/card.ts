@@ -1,6 +1,6 @@
 import { command, h, nodeHash, pill } from './dom';
 import { column, list, num, type Metrics } from './data';
-import { clip, digits, percent, time, times } from './format';
+import { clip, digits, metric, percent, time, times } from './format';
 import { levelOf, type Page } from './page';
 import { statePill, stateOf } from './states';
 import { whyNot } from './sections/plan';
@@ -35,7 +35,7 @@ function refusalList(page: Page, node: number): HTMLElement | null {
 }
 
 const metricRow = (part: string, metrics: Metrics | undefined): Fact[] => Object.entries(metrics ?? {}).filter(([, value]) => num(value) !== null).slice(0, 8)
-  .map(([name, value]): Fact => [`${part} ${name}`, digits(num(value))]);
+  .map(([name, value]): Fact => [`${part} ${name}`, metric(name, num(value))]);
 
 function numbers(page: Page, node: number): HTMLElement | null {
   const { doc, graph, limits } = page;

@@ -1,9 +1,7 @@
 import type { Frame } from './graphchart';
 
-// The seven classes of excess; what is not finite is in the last.
-export const edges = [1, 3, 10, 30, 100, 1000];
-
-export function classOf(value: number | null): number {
+// One of seven classes between the edges; what is not finite is in the last.
+export function classOf(value: number | null, edges: number[]): number {
   if (value === null) return -1;
   if (Number.isNaN(value)) return edges.length;
   let i = 0;

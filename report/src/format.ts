@@ -11,6 +11,15 @@ export function digits(value: number | null | undefined, places = 3): string {
   return text.replace(/-/g, (_, at) => (at === 0 ? '−' : '-'));
 }
 
+// Metrics near 1, such as a cosine or a ratio, need their digits.
+export function metric(name: string, value: number | null): string {
+  return digits(value, name.includes('cosine') ? 7 : 3);
+}
+
+export function thousandths(value: number): string {
+  return value >= 100 ? digits(value) : value.toFixed(3);
+}
+
 export function time(ms: number | null): string {
   if (ms === null || !Number.isFinite(ms)) return digits(ms);
   if (ms >= 1000) return `${digits(ms / 1000)} s`;

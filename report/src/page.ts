@@ -66,14 +66,15 @@ export interface Limits {
   entire: (number | null)[] | null;
   fine: number;
   bad: number;
+  edges: number[];
 }
 
 function limitsOf(page: Page): Limits {
   const align = page.doc.align ?? {};
   const size = page.graph.size;
   const excess = column(align.excess, size);
-  if (excess) return { kind: 'excess', single: excess, entire: null, fine: 3, bad: 10 };
-  return { kind: 'tolerance', single: column(align.over, size), entire: column(align.over_entire, size), fine: 1, bad: 10 };
+  if (excess) return { kind: 'excess', single: excess, entire: null, fine: 3, bad: 10, edges: [1, 3, 10, 30, 100, 1000] };
+  return { kind: 'tolerance', single: column(align.over, size), entire: column(align.over_entire, size), fine: 1, bad: 10, edges: [0.3, 1, 10, 30, 100, 1000] };
 }
 
 export function levelOf(value: number | null, limits: Limits): 'ok' | 'warn' | 'bad' | 'none' {
@@ -83,8 +84,8 @@ export function levelOf(value: number | null, limits: Limits): 'ok' | 'warn' | '
 }
 
 const kinds: [RegExp, string][] = [
-  [/att/, 'attention'], [/mat/, 'matmul'], [/conv/, 'convolution'], [/norm/, 'normalization'], [/activ/, 'activation'],
-  [/arith|element/, 'arithmetic'], [/layout|shape|data/, 'layout'],
+  [/dynamic|image|sampl/, 'other'], [/att/, 'attention'], [/mat/, 'matmul'], [/conv/, 'convolution'], [/norm/, 'normalization'], [/activ/, 'activation'],
+  [/arith|element/, 'arithmetic'], [/layout|shape/, 'layout'],
 ];
 
 export function categoryColour(category: string): string {

@@ -58,7 +58,7 @@ export function table<Row>(rows: Row[], columns: Column<Row>[], options: Options
     const found = chosen();
     body.replaceChildren(...found.slice(0, limit).map((row) => h('tr', {}, ...columns.map((column, i) => {
       const value = column.get(row);
-      return h('td', { class: numeric[i] ? 'number' : null }, column.show ? column.show(row) : typeof value === 'number' ? digits(value) : value ?? '–');
+      return h('td', { class: numeric[i] ? 'number' : typeof value === 'string' && value.length > 40 && !column.show ? 'long' : null }, column.show ? column.show(row) : typeof value === 'number' ? digits(value) : value ?? '–');
     }))));
     heads.forEach((head, i) => {
       if (i === sort.column) head.setAttribute('aria-sort', sort.down ? 'descending' : 'ascending');

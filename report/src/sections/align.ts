@@ -1,6 +1,6 @@
 import { nodeLink, pill, s } from '../dom';
 import { column, list, num, type Raw, type Value } from '../data';
-import { digits, times } from '../format';
+import { digits, metric as shown, times } from '../format';
 import { classOf, classPaths } from '../classes';
 import { figure, type Key } from '../figure';
 import { rowLabel } from '../graphchart';
@@ -39,13 +39,13 @@ function heat(page: Page): HTMLElement | null {
       draw(marks, frame) {
         rows.forEach((row, r) => {
           const y = r * (tall + 2);
-          const rank = (i: number) => (hidden.has(i) && row.values[i] === null ? -1 : classOf(row.values[i]));
+          const rank = (i: number) => (hidden.has(i) ? -1 : classOf(row.values[i], limits.edges));
           classPaths(frame, rank, y, tall).forEach((path, level) => marks.append(s('path', { d: path, fill: `var(--x${level})` })));
-          hatch(marks, classPaths(frame, (i) => (hidden.has(i) && row.values[i] === null ? 0 : -1), y, tall).get(0) ?? '');
+          hatch(marks, classPaths(frame, (i) => (hidden.has(i) ? 0 : -1), y, tall).get(0) ?? '');
           marks.append(rowLabel(row.name, frame, y + tall / 2 + 4));
         });
       },
-      tip: (i) => rows.map((row): [string, string] => [row.name, hidden.has(i) && row.values[i] === null ? W.hidden : times(row.values[i])]),
+      tip: (i) => rows.map((row): [string, string] => [row.name, hidden.has(i) ? W.hidden : times(row.values[i])]),
     })],
     table: () => table(graph.name.map((_, i) => i), [
       { title: W.node, get: (i) => graph.name[i], show: (i) => nodeLink(graph.name[i]) },
@@ -67,7 +67,7 @@ function layers(page: Page): HTMLElement | null {
     || (Number.isNaN(far(b)) ? Infinity : far(b) ?? -1) - (Number.isNaN(far(a)) ? Infinity : far(a) ?? -1) || 0);
   const has = (part: 'single' | 'entire', metric: string) => values.some((value) => value[part] && metric in value[part]!);
   const metric = (part: 'single' | 'entire', name: string) => has(part, name)
-    ? [{ title: `${part === 'single' ? W.single : W.entire} ${name}`, get: (value: Value) => num(value[part]?.[name]) }] : [];
+    ? [{ title: `${part === 'single' ? W.single : W.entire} ${name}`, get: (value: Value) => num(value[part]?.[name]), show: (value: Value) => shown(name, num(value[part]?.[name])) }] : [];
   return figure({
     title: W.layers_title,
     reading: page.reading('layers', W.layers_reading),

@@ -1,7 +1,7 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { h, s } from '../dom';
 import { list, num, type Raw, type Run } from '../data';
-import { bytes, digits, time } from '../format';
+import { bytes, digits, thousandths, time } from '../format';
 import { at, bar, bars, dot, rule, span, type Scale } from '../bars';
 import { figure } from '../figure';
 import type { Page } from '../page';
@@ -121,7 +121,7 @@ function ratios(page: Page): HTMLElement | null {
     return {
       label: fill(W.ratio_label, { a: ratio.a ?? '?', b: ratio.b ?? '?' }),
       sub: `${word}${ratio.unpaired ? `, ${W.unpaired}` : ''}`,
-      value: `${digits(median)}${low !== null && high !== null ? ` (${digits(low)} – ${digits(high)})` : ''}`,
+      value: `${thousandths(median)}${low !== null && high !== null ? ` (${thousandths(low)} – ${thousandths(high)})` : ''}`,
       marks,
     };
   });

@@ -6,6 +6,7 @@ import { rowLabel, type Frame, type TipRow } from '../graphchart';
 import { type Page, type Role } from '../page';
 import { W } from '../words';
 
+const colours = ['x0', 'x1', 'x2', 'x4'];
 const order: Role[] = ['target', 'third', 'host'];
 
 export function timeBars(page: Page, frame: Frame, top: number, height: number): SVGPathElement {
@@ -32,7 +33,7 @@ export function glance(page: Page): HTMLElement | null {
   const roles = new Set(graph.name.map((_, i) => (page.deviceOf(i) < 0 ? null : page.role(page.deviceOf(i)))));
   const legend: Key[] = [
     ...order.filter((role) => roles.has(role)).map((role): Key => ({ mark: 'box', colour: role, text: W.roles[role] })),
-    ...(single ? [1, 2, 4].map((level): Key => ({ mark: 'box', colour: `x${level}`, text: (kind === 'excess' ? W.glance_excess : W.glance_tolerance)[[1, 2, 4].indexOf(level)] })) : []),
+    ...(single ? colours.slice(1).map((colour, i): Key => ({ mark: 'box', colour, text: (kind === 'excess' ? W.glance_excess : W.glance_tolerance)[i] })) : []),
     ...(page.ms ? [{ mark: 'none' as Key['mark'], text: W.glance_time }] : []),
   ];
   const chart = page.chart({
@@ -43,8 +44,8 @@ export function glance(page: Page): HTMLElement | null {
       for (const row of rows) {
         if (row === 'runs') classPaths(frame, (i) => { const d = page.deviceOf(i); return d < 0 ? -1 : order.indexOf(page.role(d)); }, y, tall.runs)
           .forEach((path, role) => marks.append(s('path', { d: path, fill: `var(--${order[role]})` })));
-        if (row === 'differs') classPaths(frame, (i) => classOf(single![i]), y, tall.differs)
-          .forEach((path, level) => marks.append(s('path', { d: path, fill: `var(--x${level})` })));
+        if (row === 'differs') classPaths(frame, (i) => Math.min(3, classOf(single![i], page.limits.edges)), y, tall.differs)
+          .forEach((path, level) => marks.append(s('path', { d: path, fill: `var(--${colours[level]})` })));
         if (row === 'takes') marks.append(timeBars(page, frame, y, tall.takes));
         marks.append(rowLabel((W.glance_rows as Record<string, string>)[row], frame, y + tall[row] / 2 + 4));
         y += tall[row] + 5;

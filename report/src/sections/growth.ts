@@ -110,8 +110,9 @@ function dots(marks: SVGGElement, frame: Frame, page: Page, values: Values, judg
     s('path', { d: paths.lost, stroke: 'var(--bad)', 'stroke-width': 2, fill: 'none' }));
   if (top < 0) return;
   const text = `${clip(page.graph.name[top], 34)}, ${times(values[top])}`;
-  const right = frame.mid(top) + 10 + text.length * 6 < frame.right;
-  marks.append(s('text', { x: frame.mid(top) + (right ? 9 : -9), y: one.y(values[top]!) + 4, 'text-anchor': right ? 'start' : 'end', class: 'call' }, text));
+  const half = text.length * 3;
+  const x = Math.max(frame.left + half, Math.min(frame.right - half, frame.mid(top)));
+  marks.append(s('text', { x: x.toFixed(1), y: (one.y(values[top]!) - 8).toFixed(1), 'text-anchor': 'middle', class: 'call' }, text));
 }
 
 function lost(marks: SVGGElement, frame: Frame, values: Values, one: Panel) {

@@ -13,8 +13,7 @@ const gap = 30;
 
 function drawCopies(page: Page, copies: Copy[], lanes: number[], marks: SVGGElement, frame: Frame) {
   const most = Math.max(...copies.map((copy) => num(copy.bytes) ?? 0), 1);
-  let free = frame.left;
-  let lines = '';
+  let free = frame.left - 4;
   let heads = '';
   const texts: SVGTextElement[] = [];
   const drawn = new Map<string, number>();
@@ -35,13 +34,15 @@ function drawCopies(page: Page, copies: Copy[], lanes: number[], marks: SVGGElem
     wide[width] = `${wide[width] ?? ''}M${x} ${y1}V${y2 + tip}`;
     heads += `M${x - 4} ${y2 + tip}h8l-4 ${-tip}z`;
     const label = bytes(num(copy.bytes));
-    if (x - 2 > free && x + label.length * 6 + 8 < frame.right) {
-      texts.push(s('text', { x: x + 6, y: (y1 + y2) / 2 + 4 }, label));
-      free = x + label.length * 6 + 20;
+    const long = label.length * 6 + 8;
+    const right = x + long < frame.right;
+    if (x - 2 > free + (right ? 0 : long)) {
+      texts.push(s('text', { x: x + (right ? 6 : -6), y: (y1 + y2) / 2 + 4, 'text-anchor': right ? 'start' : 'end', class: 'call' }, label));
+      free = right ? x + long + 12 : x;
     }
   }
   for (const [width, path] of Object.entries(wide)) marks.append(s('path', { d: path, stroke: 'var(--copy)', 'stroke-width': width, fill: 'none' }));
-  marks.append(s('path', { d: heads + lines, fill: 'var(--copy)' }), ...texts);
+  marks.append(s('path', { d: heads, fill: 'var(--copy)' }), ...texts);
 }
 
 function placement(page: Page): HTMLElement {
