@@ -1,4 +1,5 @@
 import { h, s, type Child } from './dom';
+import { clip } from './format';
 
 export interface Scale {
   (value: number): number;
@@ -11,7 +12,6 @@ export interface BarRow {
   strong?: boolean;
   value: Child;
   marks: SVGElement[];
-  title?: string;
 }
 
 export const at = (share: number) => `${(Math.max(0, Math.min(1, share)) * 100).toFixed(2)}%`;
@@ -35,8 +35,8 @@ export function dot(share: number, colour: string, radius = 4, hollow = false, y
 // Rows of marks on one scale, in per cent of the width: the browser lays them out anew at every width, on paper too.
 export function bars(rows: BarRow[], scale: Scale | null, label: string, back: () => SVGElement[] = () => []): HTMLElement {
   const grid = () => (scale ? scale.ticks.map((tick) => rule(tick.at, 'line', 0, 20, 1)) : []);
-  const items = rows.map((row) => h('li', { title: row.title },
-    h('span', { class: `label${row.strong ? ' strong' : ''}` }, row.label, row.sub ? h('small', {}, row.sub) : null),
+  const items = rows.map((row) => h('li', {},
+    h('span', { class: `label${row.strong ? ' strong' : ''}`, title: typeof row.label === 'string' ? row.label : null }, typeof row.label === 'string' ? clip(row.label, 70) : row.label, row.sub ? h('small', {}, row.sub) : null),
     s('svg', { class: 'plot', height: 20, 'aria-hidden': 'true' }, ...back(), ...grid(), ...row.marks),
     h('span', { class: 'value' }, row.value)));
   const axis = scale ? h('li', { class: 'ticks', 'aria-hidden': 'true' }, h('span', { class: 'label' }),

@@ -55,17 +55,21 @@ function drawAxis(svg: SVGSVGElement, graph: Graph, view: View, frame: Frame, he
   const grid = s('g', { class: 'grid' });
   const labels = s('g', { class: 'axis' });
   let free = frame.left;
+  let line = frame.left - 8;
   for (const block of graph.blocks) {
     const from = Math.max(block.start, frame.from);
     const to = Math.min(block.end, frame.to);
     if (from >= to) continue;
     const left = frame.x(from);
     const right = frame.x(to);
-    if (from > frame.from && right - left > 3) grid.append(s('path', { d: `M${left.toFixed(1)} 0V${height}` }));
+    if (from > frame.from && left - line >= 8) {
+      grid.append(s('path', { d: `M${left.toFixed(1)} 0V${height}` }));
+      line = left;
+    }
     const width = Math.min(block.name.length, 14) * 6.2 + 4;
     const middle = Math.min(frame.right - width / 2, Math.max(frame.left + width / 2, (left + right) / 2));
     if (!block.name || middle - width / 2 < free) continue;
-    free = middle + width / 2 + 2;
+    free = middle + width / 2 + 4;
     const label = s('text', { x: middle.toFixed(1), y: height + 14, 'text-anchor': 'middle' }, clip(block.name, 14));
     label.append(s('title', {}, fill(W.zoom_block, { block: block.name })));
     label.addEventListener('click', (event) => {

@@ -1,6 +1,6 @@
 import { h } from '../dom';
 import { groupBy, list, num, type Platform, type ScanNode } from '../data';
-import { digits } from '../format';
+import { clip, digits } from '../format';
 import { figure } from '../figure';
 import type { Page } from '../page';
 import { glyphs, splitBar, stateOf, states, type State } from '../states';
@@ -106,7 +106,7 @@ function body(coverage: Coverage): HTMLElement {
     ...coverage.platforms.map((platform) => {
       const role = coverage.isTarget(platform) ? W.platform_target : platform.role === 'source' ? W.platform_source : '';
       const source = (W.sources as Record<string, string>)[platform.source ?? ''] ?? platform.source ?? '';
-      return h('th', { scope: 'col', class: coverage.isTarget(platform) ? 'target' : null }, h('bdi', {}, platform.name), role, h('small', {}, [source, platform.version].filter(Boolean).join(' · ')));
+      return h('th', { scope: 'col', class: coverage.isTarget(platform) ? 'target' : null }, h('bdi', { title: platform.name }, clip(platform.name, 40)), role, h('small', {}, [source, platform.version].filter(Boolean).join(' · ')));
     }), h('th', { scope: 'col' }, W.alternative));
   return scroller(h('table', { class: 'coverage' }, h('thead', {}, head), rows, foot), W.coverage_title);
 }

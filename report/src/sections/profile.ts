@@ -1,6 +1,6 @@
 import { h, nodeLink } from '../dom';
 import { groupBy, list, num } from '../data';
-import { percent, time } from '../format';
+import { clip, percent, time } from '../format';
 import { bar, bars } from '../bars';
 import { figure, type Key } from '../figure';
 import { categoryColour, type Page } from '../page';
@@ -31,7 +31,7 @@ function operators(page: Page): HTMLElement | null {
   let sum = 0;
   const shown = rows.slice(0, 10).map((row) => {
     sum += row.ms;
-    return { label: h('span', {}, row.label, h('small', { class: 'inline' }, ` ×${row.nodes.length}`)), value: h('span', {}, h('b', {}, time(row.ms)), ` · Σ ${percent(sum / total)}`),
+    return { label: h('span', { title: row.label }, clip(row.label, 60), h('small', { class: 'inline' }, ` ×${row.nodes.length}`)), value: h('span', {}, h('b', {}, time(row.ms)), ` · Σ ${percent(sum / total)}`),
       marks: [bar(0, row.ms / most, colour(row), 13)] };
   });
   const names = W.category_names as Record<string, string>;
