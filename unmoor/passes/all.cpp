@@ -85,7 +85,9 @@ Graph optimized(const Graph& graph, const PassOptions& options) {
   if (fold_constants(r) && has_unknown_types(r)) infer_types(r, 0);
   run_until_stable(r, Role::Clean);
   if (!options.fuse) return r.finish();
-  if (raise_layer_normalization(r) | raise_activations(r)) run_until_stable(r, Role::Clean);
+  bool raised = raise_layer_normalization(r);
+  raised |= raise_activations(r);
+  if (raised) run_until_stable(r, Role::Clean);
   run_until_stable(r, Role::Fuse);
   r.remove_dead();
   return r.finish();
