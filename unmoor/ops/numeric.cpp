@@ -72,6 +72,15 @@ std::vector<Type> broadcast_to_dtype(const OpCall& call, DType dtype) {
   return {TensorType{dtype, std::move(shape)}};
 }
 
+void require_same_dtype(const OpCall& call, size_t first) {
+  const DType wanted = call.input(first).dtype;
+  for (size_t i = first + 1; i < call.input_count(); ++i) {
+    if (call.has(i) && call.input(i).dtype != wanted) {
+      fail(ErrorKind::InvalidModel, title(call), ": input ", i, " is ", call.input(i).dtype, ", not ", wanted, " as input ", first);
+    }
+  }
+}
+
 Shape unknown_shape(size_t rank) { return Shape(std::vector<int64_t>(rank, Shape::unknown)); }
 
 int64_t same_dim(const OpCall& call, int64_t a, int64_t b, std::string_view what) {

@@ -37,6 +37,8 @@ Shape unknown_shape(size_t rank);
 int64_t same_dim(const OpCall& call, int64_t a, int64_t b, std::string_view what);
 // Integers of input `i` where it is a known constant.
 std::optional<std::vector<int64_t>> constant_integers(const OpCall& call, size_t i);
+// Fails with InvalidModel unless all given inputs from `first` on have input `first`'s dtype.
+void require_same_dtype(const OpCall& call, size_t first = 0);
 // Fails with InvalidModel unless the input's rank is unknown or this one.
 void require_rank(const OpCall& call, size_t i, size_t rank);
 // "Conv 'conv_3'", for errors.
