@@ -53,7 +53,8 @@ std::optional<Type> GraphDraft::type(ValueId value) {
 }
 
 void GraphDraft::infer(const Node& node) {
-  if (all_ops().find(node.op) == nullptr) return;
+  const Op* const op = all_ops().find(node.op);
+  if (op == nullptr || !op->infer) return;
   OpCall call{node, {}, {}, {}};
   for (const ValueId input : node.inputs) {
     const bool absent = input == no_value;

@@ -204,27 +204,35 @@ void Writer::write_attribute(pbf_writer& writer, const std::string& name, const 
   inner.add_string(attribute_field::name, name);
   const auto kind = [&inner](AttributeKind value) { inner.add_enum(attribute_field::type, static_cast<int32_t>(value)); };
   if (const auto* integer = std::get_if<int64_t>(&attribute)) {
-    inner.add_int64(attribute_field::i, *integer), kind(AttributeKind::Int);
+    kind(AttributeKind::Int);
+    inner.add_int64(attribute_field::i, *integer);
   } else if (const auto* real = std::get_if<float>(&attribute)) {
-    inner.add_float(attribute_field::f, *real), kind(AttributeKind::Float);
+    kind(AttributeKind::Float);
+    inner.add_float(attribute_field::f, *real);
   } else if (const auto* text = std::get_if<std::string>(&attribute)) {
-    inner.add_bytes(attribute_field::s, *text), kind(AttributeKind::String);
+    kind(AttributeKind::String);
+    inner.add_bytes(attribute_field::s, *text);
   } else if (const auto* integers = std::get_if<std::vector<int64_t>>(&attribute)) {
-    inner.add_packed_int64(attribute_field::ints, integers->begin(), integers->end()), kind(AttributeKind::Ints);
+    kind(AttributeKind::Ints);
+    inner.add_packed_int64(attribute_field::ints, integers->begin(), integers->end());
   } else if (const auto* reals = std::get_if<std::vector<float>>(&attribute)) {
-    inner.add_packed_float(attribute_field::floats, reals->begin(), reals->end()), kind(AttributeKind::Floats);
+    kind(AttributeKind::Floats);
+    inner.add_packed_float(attribute_field::floats, reals->begin(), reals->end());
   } else if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute)) {
-    for (const auto& item : *texts) inner.add_bytes(attribute_field::strings, item);
     kind(AttributeKind::Strings);
+    for (const auto& item : *texts) inner.add_bytes(attribute_field::strings, item);
   } else if (const auto* tensor = std::get_if<Tensor>(&attribute)) {
-    write_tensor(pbf_writer(inner, attribute_field::t), *tensor, ""), kind(AttributeKind::Tensor);
+    kind(AttributeKind::Tensor);
+    write_tensor(pbf_writer(inner, attribute_field::t), *tensor, "");
   } else if (const auto* type = std::get_if<Type>(&attribute)) {
-    write_type(pbf_writer(inner, attribute_field::tp), *type), kind(AttributeKind::Type);
+    kind(AttributeKind::Type);
+    write_type(pbf_writer(inner, attribute_field::tp), *type);
   } else if (const auto* body = std::get_if<SubGraph>(&attribute)) {
-    write_body(pbf_writer(inner, attribute_field::g), **body, captured), kind(AttributeKind::Graph);
+    kind(AttributeKind::Graph);
+    write_body(pbf_writer(inner, attribute_field::g), **body, captured);
   } else if (const auto* bodies = std::get_if<std::vector<SubGraph>>(&attribute)) {
-    for (const auto& item : *bodies) write_body(pbf_writer(inner, attribute_field::graphs), *item, captured);
     kind(AttributeKind::Graphs);
+    for (const auto& item : *bodies) write_body(pbf_writer(inner, attribute_field::graphs), *item, captured);
   }
 }
 
