@@ -1,0 +1,103 @@
+#include "unmoor/backends/cpu/cpu.h"
+
+#include <unistd.h>
+
+#include <charconv>
+#include <fstream>
+
+#include "unmoor/backends/cpu/kernels/families.h"
+#include "unmoor/backends/cpu/machine.h"
+#include "unmoor/hal/host.h"
+
+namespace unmoor {
+
+namespace cpu {
+
+namespace {
+
+std::string processor_name() {
+  std::ifstream file("/proc/cpuinfo");
+  for (std::string line; std::getline(file, line);) {
+    const size_t colon = line.find(": ");
+    if (line.rfind("model name", 0) == 0 && colon != std::string::npos) {
+      return line.substr(colon + 2);
+    }
+  }
+  return "processor";
+}
+
+size_t memory_bytes() {
+  const long pages = ::sysconf(_SC_PHYS_PAGES);
+  const long size = ::sysconf(_SC_PAGESIZE);
+  return pages > 0 && size > 0 ? static_cast<size_t>(pages) * static_cast<size_t>(size) : 0;
+}
+
+DeviceInfo describe() {
+  return {.id = "cpu", .name = processor_name(), .arch = arch_name(), .memory_bytes = memory_bytes(), .host = true};
+}
+
+// Whatever has a reference, run by it.
+Kernel generic_kernel() {
+  return {.name = "cpu.generic",
+          .supports =
+              [](const OpCall& call) {
+                const Op* op = all_ops().find(call.node.op);
+                if (op == nullptr) {
+                  return no(Reason::NoKernel, call.node.op, " is not known here");
+                }
+                return op->reference ? yes() : no(Reason::NoKernel, call.node.op, " has no reference");
+              },
+          .evaluate = [](const OpCall& call, std::span<const Data> in, Outputs& out) { run_reference(call, in, out); }};
+}
+
+KernelTable make_kernels() {
+  KernelTable table;
+  add_binary_kernels(table);
+  table.set_generic(generic_kernel());
+  return table;
+}
+
+class HostDevice final : public CpuDevice {
+ public:
+  const DeviceInfo& info() const override { return info_; }
+  const KernelTable& kernels() const override {
+    static const KernelTable table = make_kernels();
+    return table;
+  }
+  std::shared_ptr<Buffer> allocate(size_t bytes) override { return make_host_buffer(bytes); }
+  std::unique_ptr<Stream> make_stream() override { return make_host_stream(); }
+  void set_option(const std::string& key, const std::string& value) override {
+    if (key != "threads") {
+      fail(ErrorKind::InvalidArgument, "the cpu device has no option '", key, "'; it has: threads");
+    }
+    size_t threads = 0;
+    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
+    if (error != std::errc() || end != value.data() + value.size()) {
+      fail(ErrorKind::InvalidArgument, "threads is '", value, "', not a number");
+    }
+    machine_.pool().resize(threads);
+  }
+
+ private:
+  DeviceInfo info_ = describe();
+};
+
+class CpuBackend final : public Backend {
+ public:
+  std::string_view name() const override { return "cpu"; }
+  Availability probe() override { return {.devices = {describe()}}; }
+  std::shared_ptr<Device> open(size_t index) override {
+    if (index != 0) {
+      fail(ErrorKind::Device, "cpu:", index, " does not exist: there is one cpu device, 0");
+    }
+    return std::make_shared<HostDevice>();
+  }
+};
+
+}  // namespace
+
+}  // namespace cpu
+
+std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<cpu::CpuBackend>(); }
+
+}  // namespace unmoor
