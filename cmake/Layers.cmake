@@ -13,7 +13,8 @@ function(unmoor_layer name folder)
   endif()
 endfunction()
 
-# The library `unmoor`, made of all the layers.
+# The library `unmoor`, made of all the layers. A layer.cmake that needs a library of another package appends the target to the global
+# property UNMOOR_LINK and the package's name to UNMOOR_PACKAGES.
 function(unmoor_library)
   get_property(layers GLOBAL PROPERTY UNMOOR_LAYERS)
   add_library(unmoor STATIC)
@@ -22,6 +23,7 @@ function(unmoor_library)
     target_sources(unmoor PRIVATE $<TARGET_OBJECTS:${layer}>)
   endforeach()
   target_include_directories(unmoor PUBLIC $<BUILD_INTERFACE:${CMAKE_SOURCE_DIR}> $<INSTALL_INTERFACE:include>)
+  target_compile_features(unmoor PUBLIC cxx_std_20)
   target_link_libraries(unmoor PUBLIC Threads::Threads ${CMAKE_DL_LIBS} PRIVATE fmt::fmt)
   get_property(extra GLOBAL PROPERTY UNMOOR_LINK)
   target_link_libraries(unmoor PRIVATE ${extra})

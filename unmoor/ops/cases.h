@@ -13,7 +13,9 @@ namespace unmoor {
 //   T[2,3,4] i64[2]{6,4}             a given constant
 //   T[1,3,8,8] T[4,3,3,3]! T[4]! pads=[1,1,1,1],[0,1,0,1]
 //   T[3] - T[3]~positive             an absent input; a generator's name
-// `T` is each dtype of the operator's first input that the test set covers; commas give alternatives, each a case of its own;
+//   string[2]{a,"b, c"} to=f16,T     given strings; a dtype's ONNX number
+//   value=T[1]{7} mode="a b"         a tensor attribute; a text with blanks
+// `T` is each dtype of the input it first stands for that the test set covers; commas give alternatives, each a case of its own;
 // lists stand in brackets; `!` makes a generated input a constant (a weight). `T` may also be `i64`, `bool`, any short dtype name.
 struct Case {
   std::string op;
@@ -24,6 +26,7 @@ struct Case {
     bool constant = false;
     std::string generator;              // Empty: the default, see make_inputs.
     std::vector<double> values;         // Given values, in order; empty if generated.
+    std::vector<std::string> texts;     // Likewise, of a string tensor.
   };
   std::vector<Input> inputs;
   Attributes attributes;
@@ -41,7 +44,8 @@ struct CaseGraph {
   std::vector<Data> inputs;
 };
 // Inputs are seeded by the case text. Default floats: normal, with negatives, both zeros, ties, denormals, values near the limits of 16-bit floats sprinkled
-// in where the count allows. Generators: positive, unit (0..1), small (no extremes), special (NaN and infinities too), index:N, mask.
+// in where the count allows. Generators: positive, unit (0..1), small (no extremes), special (NaN and infinities too), index:N (0..N-1),
+// signed_index:N (-N..N-1), mask (bool, or 0 and -infinity with the first column free).
 CaseGraph build_case(const Case& a_case);
 
 }  // namespace unmoor

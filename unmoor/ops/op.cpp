@@ -1,6 +1,7 @@
 #include "unmoor/ops/op.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "unmoor/base/error.h"
 
@@ -123,6 +124,7 @@ Tensor& Outputs::allocate(size_t i, TensorType type) {
   if (i < bound_.size() && bound_[i] && bound_[i].type() == type) {
     held_.at(i) = bound_[i];
     filling_[i] = bound_[i];
+    if (const auto bytes = filling_[i].writable_bytes(); !bytes.empty()) std::memset(bytes.data(), 0, bytes.size());
   } else {
     filling_.at(i) = Tensor(std::move(type));
     held_.at(i) = filling_[i];

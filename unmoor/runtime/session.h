@@ -54,8 +54,11 @@ class ModelRunner : public Runner {
   std::vector<Data> run_step(size_t step, const NamedData& inputs) override;
   size_t peak_bytes() const override;
   double prepare_ms() const override;
+  double load_ms() const override { return load_ms_; }
+  void set_load_ms(double milliseconds) { load_ms_ = milliseconds; }  // What reading the model took.
 
  private:
+  double load_ms_ = 0;
   std::shared_ptr<const Graph> graph_;  // Shared with the caller, who may plan it for other devices too.
   std::vector<std::shared_ptr<Device>> devices_;
   PlanOptions options_;

@@ -65,6 +65,7 @@ class Tensor {
   Tensor clone() const;
   // The same storage under another shape of as many elements.
   Tensor reshaped(Shape shape) const;
+  bool is_unshared() const { return storage_.use_count() == 1; }  // Nobody else holds this storage.
   bool shares_storage(const Tensor& other) const { return storage_ == other.storage_; }
 
   // Aligned copies made so far in this process, in bytes: counted because they are memory nobody asked for.

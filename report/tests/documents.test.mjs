@@ -1,0 +1,80 @@
+// Every document at every width: nothing breaks, nothing is asked from outside, nothing is wider than the page.
+import assert from 'node:assert/strict';
+import { after, before, test } from 'node:test';
+import { openPage, startBrowser } from './browser.mjs';
+import { documents, hostileNames } from './documents.mjs';
+import { renderReport } from './render.mjs';
+
+let browser;
+before(async () => (browser = await startBrowser()));
+after(() => browser.close());
+
+const overflow = (page) => page.evaluate(() => {
+  const wide = document.documentElement.scrollWidth - document.documentElement.clientWidth;
+  return wide <= 0 ? '' : `${wide} px, ${[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > innerWidth + 1 && !e.closest('.scroll, .rail'))
+    .slice(0, 4).map((e) => `${e.tagName}.${e.className}`).join(' ')}`;
+});
+
+for (const [name, make] of Object.entries(documents)) {
+  test(`${name}: opens clean and fits`, async () => {
+    const html = renderReport(make());
+    for (const width of [1320, 700, 400]) {
+      const { page, errors, requests, context } = await openPage(browser, null, { html, width, theme: width === 700 ? 'dark' : 'light' });
+      if (width !== 1320) {
+        for (const button of await page.$$('.opener, details > summary')) await button.evaluate((element) => element.click());
+        await page.waitForTimeout(50);
+      }
+      assert.equal(await overflow(page), '', `at ${width}`);
+      assert.deepEqual(errors, []);
+      assert.deepEqual(requests, []);
+      await context.close();
+    }
+  });
+}
+
+test('without script the verdict, numbers, answers and steps are read', async () => {
+  const data = documents.full();
+  const { page, context } = await openPage(browser, data, { script: false });
+  const text = await page.innerText('body');
+  for (const part of [data.sentence, 'Ready with limits', ...data.figures.flatMap((f) => [f.value, f.label]), ...Object.values(data.answers), ...data.next.flatMap((n) => [n.text, n.command]), data.tools[5].command, 'need JavaScript'])
+    assert.ok(text.includes(part), part);
+  await context.close();
+});
+
+test('hostile names stay text', async () => {
+  const data = documents.hostile();
+  const { page, errors, context } = await openPage(browser, data);
+  assert.equal(await page.locator('img').count(), 0);
+  assert.equal(await page.innerText('h1'), data.sentence);
+  const held = await page.evaluate(() => JSON.parse(document.getElementById('data').textContent).graph.name);
+  assert.deepEqual(held.slice(0, hostileNames.length), hostileNames);
+  for (const name of hostileNames) {
+    await page.evaluate((text) => (location.hash = `#node=${encodeURIComponent(text)}`), name);
+    await page.waitForFunction((text) => document.getElementById('card-title')?.textContent === text, name);
+  }
+  await page.evaluate(() => (location.hash = '#node=%zz'));
+  await page.waitForTimeout(30);
+  assert.deepEqual(errors, []);
+  await context.close();
+});
+
+test('what is not finite is shown as such', async () => {
+  const { page, context } = await openPage(browser, documents['not finite']());
+  await page.evaluate(() => (location.hash = '#node=blocks.0.attn.t'));
+  await page.waitForSelector('.card:not([hidden])');
+  assert.match(await page.innerText('.card'), /NaN/);
+  assert.match(await page.innerText('.legend:has-text("NaN or infinity")'), /NaN or infinity/);
+  await context.close();
+});
+
+test('3,000 nodes are drawn within the budget', async () => {
+  const data = documents.large();
+  assert.ok(data.graph.name.length > 3000);
+  const { page, context } = await openPage(browser, data);
+  const ms = await page.evaluate(() => performance.getEntriesByType('navigation')[0].domContentLoadedEventEnd - performance.getEntriesByType('navigation')[0].responseEnd);
+  console.log(`3,000 nodes: ${Math.round(ms)} ms to a complete page`);
+  assert.ok(ms < 3000, `${ms} ms`);
+  const elements = await page.evaluate(() => document.querySelectorAll('*').length);
+  assert.ok(elements < 6000, `${elements} elements`);
+  await context.close();
+});

@@ -1,0 +1,110 @@
+// What a reader does: keys, node card, zoom, theme, tables, paper.
+import assert from 'node:assert/strict';
+import { readFileSync } from 'node:fs';
+import { createRequire } from 'node:module';
+import { after, before, test } from 'node:test';
+import { openPage, startBrowser } from './browser.mjs';
+import { documents } from './documents.mjs';
+
+let browser;
+before(async () => (browser = await startBrowser()));
+after(() => browser.close());
+const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+
+test('keys move the cursor, open a node, step and close', async () => {
+  const { page, errors, context } = await openPage(browser, documents.full());
+  const chart = page.locator('#glance .chart');
+  await chart.focus();
+  for (const key of ['ArrowRight', 'ArrowRight', 'Shift+ArrowRight', 'ArrowLeft']) await page.keyboard.press(key);
+  assert.match(await chart.getAttribute('aria-valuetext'), /^blocks\.0\.attn\.proj\. device gpu:0/i);
+  assert.ok(await page.locator('.tip').isVisible());
+  const cursors = await page.$$eval('svg .cursor', (paths) => paths.filter((path) => path.getAttribute('d')).length);
+  assert.ok(cursors >= 5, 'one cursor in every chart');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.innerText('#card-title'), 'blocks.0.attn.proj');
+  assert.ok(decodeURIComponent(page.url()).endsWith('#node=blocks.0.attn.proj'));
+  await page.click('.card .steps button:last-child');
+  assert.equal(await page.innerText('#card-title'), 'blocks.0.add1');
+  await page.keyboard.press('Escape');
+  assert.ok(await page.locator('.card').isHidden());
+  assert.ok(!page.url().includes('#node'));
+  assert.ok(await chart.evaluate((element) => element === document.activeElement), 'focus returns');
+  await page.keyboard.press('Home');
+  await page.keyboard.press('End');
+  assert.match(await chart.getAttribute('aria-valuetext'), /^post\.nms/);
+  assert.deepEqual(errors, []);
+  await context.close();
+});
+
+test('z and a block name zoom every chart', async () => {
+  const { page, context } = await openPage(browser, documents.full());
+  await page.locator('#plan .chart svg .axis text', { hasText: /^5/ }).click();
+  assert.equal(await page.$$eval('.chart .back', (all) => all.length), await page.$$eval('.chart', (all) => all.length));
+  await page.locator('#plan .chart').focus();
+  await page.keyboard.press('ArrowRight');
+  assert.match(await page.getAttribute('#plan .chart', 'aria-valuetext'), /^blocks\.5\./);
+  await page.keyboard.press('z');
+  assert.equal(await page.$$eval('.chart .back', (all) => all.length), 0);
+  await context.close();
+});
+
+test('a link with a node opens its card, a link in a table too', async () => {
+  const { page, context } = await openPage(browser, documents.full(), { hash: '#node=neck.1.sample' });
+  assert.equal(await page.innerText('#card-title'), 'neck.1.sample');
+  assert.match(await page.innerText('.card'), /No kernel/i);
+  await page.locator('#align table a').first().click();
+  await page.waitForFunction(() => document.getElementById('card-title').textContent.endsWith('mlp.act'));
+  await context.close();
+});
+
+test('tables filter, sort and give CSV that no spreadsheet runs', async () => {
+  const { page, context } = await openPage(browser, documents.hostile());
+  await context.grantPermissions(['clipboard-read', 'clipboard-write']).catch(() => {});
+  const table = page.locator('#align .table').last();
+  await table.locator('input').fill('=1+1');
+  assert.equal(await table.locator('tbody tr').count(), 1);
+  await page.evaluate(() => { navigator.clipboard.writeText = async (text) => { window.copied = text; }; });
+  await table.locator('button.copy').click();
+  const csv = await page.evaluate(() => window.copied);
+  assert.match(csv.split('\r\n')[1], /^'=1\+1,/);
+  await table.locator('input').fill('');
+  await table.locator('th button').nth(4).click();
+  assert.equal(await table.locator('th').nth(4).getAttribute('aria-sort'), 'descending');
+  await context.close();
+});
+
+test('the JSON is saved as it came', async () => {
+  const data = documents.full();
+  const { page, context } = await openPage(browser, data);
+  const [download] = await Promise.all([page.waitForEvent('download'), page.getByRole('button', { name: 'Save the JSON' }).click()]);
+  assert.deepEqual(JSON.parse(readFileSync(await download.path(), 'utf8')), data);
+  await context.close();
+});
+
+test('the theme follows the system and the button', async () => {
+  const { page, context } = await openPage(browser, documents.full(), { theme: 'dark' });
+  const ground = () => page.evaluate(() => getComputedStyle(document.body).backgroundColor);
+  assert.equal(await ground(), 'rgb(13, 19, 24)');
+  await page.getByRole('button', { name: 'Light / dark' }).click();
+  assert.equal(await ground(), 'rgb(245, 247, 248)');
+  await context.close();
+});
+
+test('it prints', async () => {
+  const { page, errors, context } = await openPage(browser, documents.full(), { theme: 'dark' });
+  const pdf = (await page.pdf({ format: 'A4' })).toString('latin1');
+  const pages = (pdf.match(/\/Type\s*\/Page\b/g) ?? []).length;
+  assert.ok(pages >= 3 && pages <= 14, `${pages} pages`);
+  assert.deepEqual(errors, []);
+  await context.close();
+});
+
+for (const theme of ['light', 'dark']) {
+  test(`axe finds nothing, ${theme}`, async () => {
+    const { page, context } = await openPage(browser, documents.full(), { theme, hash: '#node=blocks.0.mlp.act' });
+    await page.evaluate(axe);
+    const found = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice'] }));
+    assert.deepEqual(found.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 150)).join(' | ')}`), []);
+    await context.close();
+  });
+}

@@ -1,0 +1,16 @@
+#pragma once
+
+#include <string_view>
+
+// Kernel sources, embedded by layer.cmake and named by their paths.
+namespace unmoor_gpu_text {
+extern const std::string_view unmoor_backends_gpu_dialect_prelude_h;
+extern const std::string_view unmoor_backends_gpu_kernels_math_inc;
+}  // namespace unmoor_gpu_text
+
+namespace unmoor::gpu {
+
+inline std::string_view prelude() { return unmoor_gpu_text::unmoor_backends_gpu_dialect_prelude_h; }
+inline std::string_view math_text() { return unmoor_gpu_text::unmoor_backends_gpu_kernels_math_inc; }
+
+}  // namespace unmoor::gpu

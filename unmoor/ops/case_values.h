@@ -1,0 +1,10 @@
+#pragma once
+
+#include "unmoor/ops/cases.h"
+
+namespace unmoor {
+
+// A generated or given input of a case. `seed` decides every value. Fails with InvalidArgument on an unknown generator.
+Tensor make_input(const Case::Input& input, uint64_t seed);
+
+}  // namespace unmoor

@@ -1,0 +1,105 @@
+#include <algorithm>
+
+#include "unmoor/base/error.h"
+#include "unmoor/runtime/session.h"
+#include "unmoor/runtime/state.h"
+
+namespace unmoor {
+namespace {
+
+constexpr size_t session_limit = 16;  // Plans kept for different shapes; then all but the newest go.
+
+// The input's shape for a plan made without data: as asked, unknown dimensions 1.
+Shape default_shape(const Value& value, const InputShapes& shapes) {
+  if (const auto found = shapes.find(value.name); found != shapes.end()) return found->second;
+  const auto* tensor = std::get_if<TensorType>(&value.type);
+  Shape shape = tensor == nullptr ? Shape() : tensor->shape;
+  for (size_t i = 0; i < shape.rank(); ++i) {
+    if (shape[i] < 0) shape.set(i, 1);
+  }
+  return shape.has_rank() ? shape : Shape();
+}
+
+}  // namespace
+
+ModelRunner::ModelRunner(std::shared_ptr<const Graph> graph, std::vector<std::shared_ptr<Device>> devices, PlanOptions options)
+    : graph_(std::move(graph)), devices_(std::move(devices)), options_(std::move(options)) {}
+
+Session& ModelRunner::session_for(const NamedData& inputs) {
+  PlanOptions options = options_;
+  std::string key;
+  for (const ValueId id : graph_->inputs()) {
+    const Value& value = graph_->value(id);
+    const auto found = inputs.find(value.name);
+    if (found == inputs.end()) fail(ErrorKind::InvalidArgument, "input '", value.name, "' was not given");
+    if (!found->second.is_tensor()) continue;
+    options.shapes[value.name] = found->second.tensor().shape();
+    key += cat(value.name, found->second.tensor().shape(), ";");
+  }
+  auto& session = sessions_[key];
+  if (session == nullptr) {
+    if (sessions_.size() > session_limit) {
+      std::erase_if(sessions_, [&](const auto& entry) { return entry.first != key; });
+    }
+    auto made = std::make_unique<Session>(make_plan(*graph_, devices_, options));
+    sessions_[key] = std::move(made);
+    last_ = sessions_[key].get();
+    return *last_;
+  }
+  last_ = session.get();
+  return *last_;
+}
+
+Session& ModelRunner::default_session() {
+  if (last_ != nullptr) return *last_;
+  PlanOptions options = options_;
+  std::string key;
+  for (const ValueId id : graph_->inputs()) {
+    const Value& value = graph_->value(id);
+    if (!std::holds_alternative<TensorType>(value.type)) continue;
+    options.shapes[value.name] = default_shape(value, options_.shapes);
+    key += cat(value.name, options.shapes[value.name], ";");
+  }
+  auto& session = sessions_[key];
+  if (session == nullptr) {
+    try {
+      session = std::make_unique<Session>(make_plan(*graph_, devices_, options));
+    } catch (...) {
+      sessions_.erase(key);
+      throw;
+    }
+  }
+  last_ = session.get();
+  return *last_;
+}
+
+std::string ModelRunner::name() const { return devices_.at(0)->info().id; }
+
+std::vector<ValueInfo> ModelRunner::inputs() const {
+  std::vector<ValueInfo> result;
+  for (const ValueId id : graph_->inputs()) {
+    const Value& value = graph_->value(id);
+    result.push_back({value.name, value.type, "", ""});
+  }
+  return result;
+}
+
+std::vector<ValueInfo> ModelRunner::outputs() const {
+  std::vector<ValueInfo> result;
+  for (size_t i = 0; i < graph_->outputs().size(); ++i) {
+    result.push_back({graph_->output_names()[i], graph_->value(graph_->outputs()[i]).type, "", ""});
+  }
+  return result;
+}
+
+std::vector<ValueInfo> ModelRunner::values() const { return last_ == nullptr ? std::vector<ValueInfo>() : last_->values(); }
+NamedData ModelRunner::run(const NamedData& inputs, Observer* observer) { return session_for(inputs).run(inputs, observer); }
+std::vector<double> ModelRunner::time_runs(const NamedData& inputs, size_t count, double seconds) {
+  return session_for(inputs).time_runs(inputs, count, seconds);
+}
+std::vector<StepInfo> ModelRunner::steps() const { return last_ == nullptr ? std::vector<StepInfo>() : last_->steps(); }
+std::vector<Data> ModelRunner::run_step(size_t step, const NamedData& inputs) { return default_session().run_step(step, inputs); }
+size_t ModelRunner::peak_bytes() const { return peak_memory_bytes(); }
+double ModelRunner::prepare_ms() const { return last_ == nullptr ? 0 : last_->prepare_ms(); }
+
+}  // namespace unmoor

@@ -1,0 +1,33 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "unmoor/runtime/plan.h"
+
+namespace unmoor {
+
+// A device's answer to a call: the first kernel that says yes, or null, and everyone who said no before.
+struct Choice {
+  const Kernel* kernel = nullptr;
+  std::vector<Refusal> refusals = {};
+};
+// `only` forces kernels of that name for operators that have one.
+Choice choose_kernel(const OpCall& call, const Device& device, const std::string& only);
+
+bool is_control_flow(const Node& node);
+// All tensors with known shapes: what a kernel with buffers needs.
+bool has_known_types(const OpCall& call);
+
+// A graph, perhaps with nodes expanded, and where each node is to run.
+struct PlacedGraph {
+  Graph graph;
+  std::vector<Placement> placements;
+};
+// Asks each device in order: a kernel on the wanted device, its expansion there, then the next device. Then leaves supported
+// nodes with their fallen-back neighbours where that saves copies. Fails with Unsupported on operators that nobody knows and,
+// under Forbid, on every node that the first device refused, all listed.
+PlacedGraph place(Graph graph, const std::vector<std::shared_ptr<Device>>& devices, const PlanOptions& options);
+
+}  // namespace unmoor

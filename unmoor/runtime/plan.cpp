@@ -1,0 +1,213 @@
+#include "unmoor/runtime/plan.h"
+
+#include <algorithm>
+#include <chrono>
+#include <map>
+#include <set>
+
+#include "unmoor/base/error.h"
+#include "unmoor/hal/host.h"
+#include "unmoor/runtime/constants.h"
+#include "unmoor/runtime/memory.h"
+#include "unmoor/runtime/place.h"
+
+namespace unmoor {
+namespace {
+
+const Kernel* find_kernel(const Device& device, const Node& node, const std::string& wanted) {
+  for (const Kernel& kernel : device.kernels().find(node.op)) {
+    if (kernel.name == wanted) return &kernel;
+  }
+  const Kernel* const generic = device.kernels().generic();
+  return generic != nullptr && generic->name == wanted ? generic : nullptr;
+}
+
+// Orders the steps and puts in the copies that placement calls for.
+class StepBuilder {
+ public:
+  explicit StepBuilder(Plan& plan) : plan_(plan), host_(plan.devices.size() - 1) {
+    for (const ValueId id : plan.graph.inputs()) where_[Graph::index(id)].insert(host_);
+  }
+
+  void build() {
+    for (size_t i = 0; i < plan_.placements.size(); ++i) add_node(i);
+    for (const ValueId id : plan_.graph.outputs()) bring(id, host_);
+    plan_.devices[0]->finish_preparation();
+  }
+
+ private:
+  void add_node(size_t index) {
+    Placement& placement = plan_.placements[index];
+    const Node& node = plan_.graph.node(placement.node);
+    const size_t device = placement.device;
+    RunStep step{index, nullptr, nullptr};
+    if (!is_control_flow(node) && !placement.kernel.empty()) step = prepare(index);
+    for (size_t i = 0; i < node.inputs.size(); ++i) {
+      if (node.inputs[i] == no_value) continue;
+      const bool unused = step.prepared != nullptr && i < step.prepared->unused_inputs.size() && step.prepared->unused_inputs[i];
+      if (plan_.graph.value(node.inputs[i]).constant) {
+        if (!unused && step.prepared != nullptr) keep_constant(device, node.inputs[i]);
+      } else if (!unused) {
+        bring(node.inputs[i], device);
+      }
+    }
+    if (is_control_flow(node)) {
+      plan_.steps.emplace_back(CallStep{index});
+    } else {
+      plan_.steps.emplace_back(std::move(step));
+    }
+    for (const ValueId id : node.outputs) {
+      if (id != no_value) where_[Graph::index(id)].insert(device);
+    }
+  }
+
+  RunStep prepare(size_t index) {
+    const Placement& placement = plan_.placements[index];
+    const Node& node = plan_.graph.node(placement.node);
+    Device& device = *plan_.devices[placement.device];
+    const Kernel* const kernel = find_kernel(device, node, placement.kernel);
+    if (kernel == nullptr) fail(ErrorKind::Internal, "kernel ", placement.kernel, " vanished");
+    if (!kernel->prepare) return {index, kernel, nullptr};
+    try {
+      return {index, kernel, std::make_shared<const Prepared>(kernel->prepare(call_for(plan_.graph, node), device))};
+    } catch (Error& error) {
+      error.note(cat("in ", node.op, " '", node.name, "', kernel ", kernel->name));
+      throw;
+    }
+  }
+
+  void keep_constant(size_t device, ValueId id) {
+    auto& kept = plan_.constants[{device, static_cast<uint32_t>(id)}];
+    const Data& data = *plan_.graph.value(id).constant;
+    if (kept == nullptr && data.is_tensor() && data.tensor().dtype() != DType::String) {
+      kept = constant_buffer(data.tensor(), *plan_.devices[device]);
+    }
+  }
+
+  void bring(ValueId id, size_t device) {
+    if (plan_.graph.value(id).constant) return;
+    auto& places = where_[Graph::index(id)];
+    if (places.contains(device)) return;
+    if (places.empty()) fail(ErrorKind::Internal, "value '", plan_.graph.value(id).name, "' is used before it is made");
+    // From the host if it is there, else from the device that has it, through the host.
+    const size_t from = places.contains(host_) ? host_ : *places.begin();
+    if (from != host_ && device != host_) {
+      bring(id, host_);
+      bring(id, device);
+      return;
+    }
+    const Type& type = plan_.graph.value(id).type;
+    plan_.steps.emplace_back(CopyStep{id, from, device, is_known(type) ? std::get<TensorType>(type).bytes() : 0});
+    places.insert(device);
+  }
+
+  Plan& plan_;
+  size_t host_;
+  std::map<size_t, std::set<size_t>> where_;  // Devices that hold each value.
+};
+
+std::shared_ptr<Plan> finish_plan(Graph graph, std::vector<std::shared_ptr<Device>> devices, const PlanOptions& options) {
+  auto plan = std::make_shared<Plan>();
+  PlacedGraph placed = place(std::move(graph), devices, options);
+  plan->graph = std::move(placed.graph);
+  plan->placements = std::move(placed.placements);
+  plan->devices = std::move(devices);
+  plan->options = options;
+  StepBuilder(*plan).build();
+  plan->memory = plan_memory(plan->graph, plan->placements, plan->steps, plan->devices.size(), plan->devices.size() - 1);
+  return plan;
+}
+
+// Under Forbid, bodies whose input types are known already are planned now, so that their refusals come before anything runs.
+void check_bodies(const Plan& plan) {
+  if (plan.options.fallback != Fallback::Forbid) return;
+  for (const Node& node : plan.graph.nodes()) {
+    if (!is_control_flow(node)) continue;
+    for (const auto& [key, attribute] : node.attributes) {
+      const auto* body = std::get_if<SubGraph>(&attribute);
+      if (body == nullptr || node.op != "If") continue;
+      std::vector<InputBinding> inputs;
+      for (size_t i = 1; i < node.inputs.size(); ++i) {
+        const Value& value = plan.graph.value(node.inputs[i]);
+        inputs.push_back({value.type, value.constant ? &*value.constant : nullptr});
+      }
+      if (std::ranges::all_of(inputs, [](const InputBinding& input) { return is_known(input.type); })) {
+        (void)make_body_plan(**body, inputs, plan);
+      }
+    }
+  }
+}
+
+}  // namespace
+
+std::string_view name(State state) {
+  switch (state) {
+    case State::Native: return "native";
+    case State::Expanded: return "expanded";
+    case State::Fallback: return "fallback";
+    case State::Choice: return "choice";
+    case State::Host: return "host";
+  }
+  return "native";
+}
+
+size_t Plan::fallback_count() const {
+  return static_cast<size_t>(std::ranges::count_if(placements, [](const Placement& p) { return p.state == State::Fallback; }));
+}
+
+size_t Plan::copy_count() const {
+  return static_cast<size_t>(std::ranges::count_if(steps, [](const Step& step) { return std::holds_alternative<CopyStep>(step); }));
+}
+
+size_t Plan::copied_bytes() const {
+  size_t bytes = 0;
+  for (const Step& step : steps) {
+    if (const auto* copy = std::get_if<CopyStep>(&step)) bytes += copy->bytes;
+  }
+  return bytes;
+}
+
+std::string Plan::fallback_summary() const {
+  struct Group {
+    size_t count = 0;
+    std::string first;
+  };
+  std::map<std::string, Group> groups;  // By operator and reason.
+  for (const Placement& placement : placements) {
+    if (placement.state != State::Fallback) continue;
+    const Node& node = graph.node(placement.node);
+    std::string why = "no reason given";
+    for (const Refusal& refusal : placement.refusals) {
+      if (refusal.device == devices[0]->info().id) why = cat(name(refusal.why.reason), ": ", refusal.why.detail);
+    }
+    Group& group = groups[cat(node.origin.op.empty() ? node.op : node.origin.op, ": ", why)];
+    if (++group.count == 1) group.first = node.origin.name.empty() ? node.name : node.origin.name;
+  }
+  std::string text;
+  for (const auto& [what, group] : groups) {
+    text += cat(text.empty() ? "" : "\n", group.count, " on ", devices.back()->info().id, ", not ", devices[0]->info().id, ": ", what, " (",
+                group.count == 1 ? "" : "first ", "'", group.first, "')");
+  }
+  return text;
+}
+
+std::shared_ptr<const Plan> make_plan(const Graph& graph, std::vector<std::shared_ptr<Device>> devices, const PlanOptions& options) {
+  if (devices.empty() || !devices.back()->info().host) {
+    fail(ErrorKind::InvalidArgument, "a plan needs a host device as its last one");
+  }
+  const auto start = std::chrono::steady_clock::now();
+  const Graph shaped = with_shapes(options.passes.widen_to_float64 ? widened(graph) : graph, options.shapes);
+  auto plan = finish_plan(optimized(shaped, options.passes), std::move(devices), options);
+  check_bodies(*plan);
+  plan->prepare_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  return plan;
+}
+
+std::shared_ptr<const Plan> make_body_plan(const Graph& body, const std::vector<InputBinding>& inputs, const Plan& parent) {
+  const Graph shaped = with_inputs(body, inputs);
+  auto plan = finish_plan(optimized(shaped, parent.options.passes), parent.devices, parent.options);
+  check_bodies(*plan);
+  return plan;
+}
+
+}  // namespace unmoor
