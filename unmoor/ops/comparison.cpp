@@ -148,7 +148,7 @@ void shift_reference(const OpCall& call, std::span<const Data> in, Outputs& out)
     } else {
       const bool all = b < T{0} || b >= static_cast<T>(width);
       if (all && (left || !std::is_signed_v<T>)) return T{0};
-      if (left) static_cast<T>(static_cast<uint64_t>(a) << static_cast<uint64_t>(b));
+      if (left) return static_cast<T>(static_cast<uint64_t>(a) << static_cast<uint64_t>(b));
       return static_cast<T>(a >> (all ? T{63} : b));
     }
   });
