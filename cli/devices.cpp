@@ -58,7 +58,9 @@ std::vector<std::shared_ptr<Device>> open_devices(const DeviceName& wanted, cons
     for (const auto& [key, value] : options) device->set_option(key, value);
     return device;
   };
-  std::vector<std::shared_ptr<Device>> devices{open(wanted, settings)};
+  std::vector<std::shared_ptr<Device>> devices;
+  devices.reserve(2);
+  devices.push_back(open(wanted, settings));
   if (!devices[0]->info().host) devices.push_back(open({"cpu", 0}, cpu_settings));
   return devices;
 }

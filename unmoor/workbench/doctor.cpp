@@ -98,7 +98,9 @@ json probe_backend(Backend& backend, const std::function<std::shared_ptr<Device>
   for (size_t i = 0; i < here.devices.size(); ++i) {
     json device = describe(here.devices[i]);
     try {
-      std::vector<std::shared_ptr<Device>> devices{backend.open(i)};
+      std::vector<std::shared_ptr<Device>> devices;
+      devices.reserve(2);
+      devices.push_back(backend.open(i));
       if (!devices[0]->info().host) devices.push_back(host());
       device = describe(devices[0]->info());
       device["check_ms"] = check_device(devices);
