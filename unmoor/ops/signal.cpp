@@ -7,7 +7,7 @@
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/moving.h"
 #include "unmoor/ops/numeric.h"
-#include "unmoor/ops/window.h"
+#include "unmoor/ops/window_functions.h"
 
 namespace unmoor {
 namespace {
