@@ -191,7 +191,10 @@ void add_gelus(OpSet& ops) {
 Op biased(std::string name, std::string summary, bool tanh) {
   Op op = activation(std::move(name), std::move(summary), 21, Rounding::Function, {});
   op.inputs = {required("X", float_types()), tanh ? optional("bias", float_types()) : required("bias", float_types())};
-  op.infer = [](const OpCall& call) { return like_first_broadcast(call); };
+  op.infer = [](const OpCall& call) {
+    if (call.has(1)) require_rank(call, 1, 1), require_broadcast_to(call, 1, call.input(0).shape);
+    return like_first(call);
+  };
   op.reference = [tanh](const OpCall& call, std::span<const Data> in, Outputs& out) {
     std::vector<double> x = doubles(in[0].tensor());
     const std::vector<double> bias = doubles_at(in, 1);
@@ -210,6 +213,15 @@ Op biased(std::string name, std::string summary, bool tanh) {
   return op;
 }
 
+template <class T>
+T product(T a, T b) {
+  if constexpr (std::is_same_v<T, double>) {
+    return a * b;
+  } else {
+    return static_cast<T>(static_cast<uint64_t>(a) * static_cast<uint64_t>(b));  // Wraps around.
+  }
+}
+
 // A slope for each element, broadcast to X; below zero only.
 void add_prelu(OpSet& ops) {
   const std::vector<DType> dtypes{DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::I64, DType::U32, DType::U64};
@@ -218,10 +230,7 @@ void add_prelu(OpSet& ops) {
   op.outputs = {required("Y", dtypes)};
   op.infer = [](const OpCall& call) {
     require_same_dtype(call);
-    const Shape both = broadcast(call.input(0).shape, call.input(1).shape);
-    if (both.is_known() && call.input(0).shape.is_known() && !(both == call.input(0).shape)) {
-      fail(ErrorKind::InvalidModel, title(call), ": slope ", call.input(1).shape, " does not broadcast to X ", call.input(0).shape);
-    }
+    require_broadcast_to(call, 1, call.input(0).shape);
     return like_first(call);
   };
   op.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
@@ -231,7 +240,7 @@ void add_prelu(OpSet& ops) {
       std::vector<T> x = read_as<T>(in[0].tensor());
       const std::vector<T> slope = read_as<T>(in[1].tensor());
       walk<1>(result.shape(), {broadcast_strides(in[1].tensor().shape(), result.shape())}, [&](size_t i, const auto& at) {
-        if (x[i] < 0) x[i] = static_cast<T>(x[i] * slope[static_cast<size_t>(at[0])]);
+        if (x[i] < 0) x[i] = product(x[i], slope[static_cast<size_t>(at[0])]);
       });
       write_as<T>(result, x);
     });

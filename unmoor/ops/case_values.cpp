@@ -123,6 +123,14 @@ Tensor strings(const Shape& shape, Random& random) {
   return Tensor::of_strings(shape, std::move(values));
 }
 
+// The nearest int64; for uint64 the one of the same bits.
+int64_t whole(DType dtype, double value) {
+  if (dtype == DType::U64 && value >= 0x1p63)
+    return static_cast<int64_t>(value >= 0x1p64 ? UINT64_MAX : static_cast<uint64_t>(value));
+  if (value >= 0x1p63) return INT64_MAX;
+  return value <= -0x1p63 ? INT64_MIN : static_cast<int64_t>(value);
+}
+
 Tensor given(const Case::Input& input) {
   if (input.type.dtype == DType::String) return Tensor::of_strings(input.type.shape, input.texts);
   Tensor tensor(input.type);
@@ -131,11 +139,7 @@ Tensor given(const Case::Input& input) {
     return tensor;
   }
   std::vector<int64_t> values;
-  for (const double value : input.values) {
-    values.push_back(value >= 0x1p63    ? std::numeric_limits<int64_t>::max()
-                     : value <= -0x1p63 ? std::numeric_limits<int64_t>::min()
-                                        : static_cast<int64_t>(value));
-  }
+  for (const double value : input.values) values.push_back(whole(input.type.dtype, value));
   store(tensor, values);
   return tensor;
 }

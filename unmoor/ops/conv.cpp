@@ -1,7 +1,71 @@
+#include "unmoor/base/error.h"
+#include "unmoor/ops/convolve.h"
+#include "unmoor/ops/conv_transpose.h"
 #include "unmoor/ops/families.h"
 
 namespace unmoor {
 
-void add_conv_ops(OpSet&) {}
+namespace {
+
+Cost conv_cost(const OpCall& call) {
+  const Shape x = canonical(call, call.input(0).shape);
+  const Shape& w = call.input(1).shape;
+  if (!x.has_rank() || !w.has_rank()) return {0, bytes_moved(call)};
+  return {convolution_flop(convolution_of(call, x, w)), bytes_moved(call)};
+}
+
+void conv_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
+  const Convolution convolution = convolution_of(call, canonical(call, in[0].tensor().shape()), in[1].tensor().shape());
+  Tensor& result = out.allocate(0, call.output(0));
+  std::vector<double> y = convolve(convolution, read_canonical<double>(call, in[0].tensor()), doubles(in[1].tensor()));
+  const std::vector<double> bias = doubles_at(in, 2);
+  const auto positions = static_cast<size_t>(Shape(convolution.window.output).elements());
+  for (size_t i = 0; !bias.empty() && i < y.size(); ++i) y[i] += bias[i / positions % bias.size()];
+  write_canonical(call, result, y);
+}
+
+Op conv() {
+  Op op;
+  op.name = "Conv";
+  op.summary = "Convolution of X by W, with groups, strides, dilations and padding.";
+  op.inputs = {required("X", float_types()), required("W", float_types()), optional("B", float_types())};
+  op.outputs = {required("Y", float_types())};
+  op.attributes = {{"auto_pad", std::string("NOTSET")},     {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
+                   {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()},      {"strides", std::vector<int64_t>()},
+                   {"layout", std::string("NCHW")}};
+  op.infer = [](const OpCall& call) {
+    const Shape& w = call.input(1).shape;
+    require_bias(call, 2, w.has_rank() && w.rank() > 0 ? w[0] : Shape::unknown);
+    return infer_convolution(call, call.input(0).shape, w, call.input(0).dtype);
+  };
+  op.reference = conv_reference;
+  op.cost = conv_cost;
+  op.rounding = Rounding::Sum;
+  op.category = Category::Convolution;
+  op.cases = {"T[1,3,8,8]~small T[4,3,3,3]!~small T[4]! pads=[1,1,1,1],[0,1,0,1],[0,0,0,0]",
+              "T[2,4,7,9]~small T[6,2,3,3]!~small T[6]! group=2 pads=[1,1,1,1] strides=[1,1],[2,2],[2,1]",
+              "T[1,8,9,9]~small T[8,1,3,3]!~small T[8]! group=8 pads=[1,1,1,1] strides=[1,1],[2,2]",
+              "T[1,8,9,9]~small T[16,1,5,5]!~small - group=8 pads=[2,2,2,2]",
+              "T[1,16,7,7]~small T[32,16,1,1]!~small T[32]! strides=[1,1],[2,2]",
+              "T[1,3,13,11]~small T[5,3,3,3]!~small dilations=[2,2],[1,3] pads=[2,3,2,3]",
+              "T[1,3,10,10]~small T[4,3,3,3]!~small auto_pad=SAME_UPPER,SAME_LOWER,VALID strides=[1,1],[2,2],[3,3]",
+              "T[1,3,10,10]~small T[4,3,4,2]!~small auto_pad=SAME_UPPER,SAME_LOWER",
+              "T[2,3,17]~small T[4,3,5]!~small T[4]! pads=[2,1] strides=[1],[3]",
+              "T[1,2,5,6,7]~small T[3,2,3,3,3]!~small T[3]! pads=[1,1,1,1,1,1],[0,1,2,2,1,0]",
+              "T[0,3,8,8] T[4,3,3,3]! T[4]!",
+              "T[1,3,8,8]~small T[4,3,3,3]~small T[4]~small kernel_shape=[3,3]",
+              "T[1,64,14,14]~small T[64,64,3,3]!~small T[64]! pads=[1,1,1,1]",
+              "T[1,3,32,32]~small T[16,3,7,7]!~small T[16]! pads=[3,3,3,3] strides=[2,2]",
+              "T[2,7,9,4]~small T[6,2,3,3]!~small T[6]! group=2 pads=[1,1,1,1] layout=NHWC",
+              "T[1,8,8,3]~small T[5,3,3,3]!~small - pads=[0,1,0,1] strides=[2,2] layout=NHWC"};
+  return op;
+}
+
+}  // namespace
+
+void add_conv_ops(OpSet& ops) {
+  ops.add(conv());
+  add_conv_transpose(ops);
+}
 
 }  // namespace unmoor

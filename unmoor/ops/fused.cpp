@@ -1,7 +1,222 @@
+#include "unmoor/base/error.h"
+#include "unmoor/ops/activate.h"
+#include "unmoor/ops/convolve.h"
 #include "unmoor/ops/families.h"
+#include "unmoor/ops/matrix.h"
 
 namespace unmoor {
 
-void add_fused_ops(OpSet&) {}
+namespace {
+
+// Activation after the residual, which comes after the bias.
+void activate(const OpCall& call, std::vector<double>& y) {
+  const auto function = activation_named(call.text("activation", ""), call.reals("activation_params"));
+  for (double& value : y) value = function(value);
+}
+
+void check_activation(const OpCall& call) {
+  try {
+    activation_named(call.text("activation", ""), call.reals("activation_params"));
+  } catch (Error& error) {
+    error.note(cat("in ", title(call)));
+    throw;
+  }
+}
+
+// Makes activation(y) the expansion's output.
+void finish(GraphBuilder& builder, ValueId y) {
+  const std::string activation = builder.call().text("activation", "");
+  if (activation.empty()) return builder.output(0, y);
+  Formula formula(builder);
+  formula.output(0, add_activation(formula, formula.wide(y), activation, builder.call().reals("activation_params")));
+}
+
+// The residual's shape must be the output's, as far as both are known.
+void require_residual(const OpCall& call, size_t i, const Shape& shape) {
+  if (!call.has(i) || !shape.has_rank() || !call.input(i).shape.has_rank()) return;
+  const Shape& residual = call.input(i).shape;
+  if (residual.rank() != shape.rank()) {
+    fail(ErrorKind::InvalidModel, title(call), ": the residual has shape ", residual, " and the output ", shape);
+  }
+  for (size_t axis = 0; axis < shape.rank(); ++axis) same_dim(call, residual[axis], shape[axis], "a dimension of residual and output");
+}
+
+std::vector<Type> infer_fused_conv(const OpCall& call) {
+  check_activation(call);
+  const Shape& w = call.input(1).shape;
+  require_bias(call, 2, w.has_rank() && w.rank() > 0 ? w[0] : Shape::unknown);
+  std::vector<Type> types = infer_convolution(call, call.input(0).shape, w, call.input(0).dtype);
+  require_residual(call, 3, std::get<TensorType>(types[0]).shape);
+  return types;
+}
+
+void fused_conv_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
+  const Convolution convolution = convolution_of(call, canonical(call, in[0].tensor().shape()), in[1].tensor().shape());
+  Tensor& result = out.allocate(0, call.output(0));
+  std::vector<double> y = convolve(convolution, read_canonical<double>(call, in[0].tensor()), doubles(in[1].tensor()));
+  const std::vector<double> bias = doubles_at(in, 2);
+  const auto positions = static_cast<size_t>(Shape(convolution.window.output).elements());
+  for (size_t i = 0; !bias.empty() && i < y.size(); ++i) y[i] += bias[i / positions % bias.size()];
+  if (const Tensor* residual = tensor_at(in, 3)) {
+    const std::vector<double> more = read_canonical<double>(call, *residual);
+    for (size_t i = 0; i < y.size(); ++i) y[i] += more[i];
+  }
+  activate(call, y);
+  write_canonical(call, result, y);
+}
+
+void expand_fused_conv(GraphBuilder& builder) {
+  Attributes attributes = builder.call().node.attributes;
+  attributes.erase("activation");
+  attributes.erase("activation_params");
+  std::vector<ValueId> inputs{builder.input(0), builder.input(1)};
+  if (builder.input(2) != no_value) inputs.push_back(builder.input(2));
+  ValueId y = builder.add("Conv", std::move(inputs), std::move(attributes));
+  if (builder.input(3) != no_value) y = builder.add("Add", {y, builder.input(3)});
+  finish(builder, y);
+}
+
+Op fused_conv() {
+  Op op;
+  op.name = "unmoor:FusedConv";
+  op.summary = "Conv, then the residual added, then the activation.";
+  op.inputs = {required("X", float_types()), required("W", float_types()), optional("B", float_types()), optional("residual", float_types())};
+  op.outputs = {required("Y", float_types())};
+  op.attributes = {{"auto_pad", std::string("NOTSET")},      {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
+                   {"kernel_shape", std::vector<int64_t>()},  {"pads", std::vector<int64_t>()},      {"strides", std::vector<int64_t>()},
+                   {"layout", std::string("NCHW")},           {"activation", std::string()},         {"activation_params", std::vector<float>()}};
+  op.infer = infer_fused_conv;
+  op.reference = fused_conv_reference;
+  op.expand = expand_fused_conv;
+  op.cost = [](const OpCall& call) {
+    const Shape x = canonical(call, call.input(0).shape);
+    const Shape& w = call.input(1).shape;
+    if (!x.has_rank() || !w.has_rank()) return Cost{0, bytes_moved(call)};
+    return Cost{convolution_flop(convolution_of(call, x, w)), bytes_moved(call)};
+  };
+  op.rounding = Rounding::Sum;
+  op.category = Category::Convolution;
+  op.cases = {"T[1,3,8,8]~small T[4,3,3,3]!~small T[4]!~small pads=[1,1,1,1] activation=Relu,Sigmoid,HardSwish,Swish,Gelu,GeluTanh,Tanh,LeakyRelu,HardSigmoid",
+              "T[1,3,8,8]~small T[4,3,3,3]!~small T[4]!~small pads=[1,1,1,1] activation=Clip activation_params=[0,6]",
+              "T[1,3,8,8]~small T[4,3,3,3]!~small T[4]!~small T[1,4,8,8]~small pads=[1,1,1,1] activation=\"\",Relu",
+              "T[1,3,8,8]~small T[4,3,3,3]!~small - T[1,4,8,8]~small pads=[1,1,1,1]",
+              "T[2,8,9,9]~small T[8,1,3,3]!~small T[8]!~small group=8 strides=[2,2] pads=[1,1,1,1] activation=Clip activation_params=[0,6]",
+              "T[1,16,7,7]~small T[32,16,1,1]!~small T[32]!~small activation=LeakyRelu activation_params=[0.1]",
+              "T[1,8,8,3]~small T[4,3,3,3]!~small T[4]!~small T[1,8,8,4]~small pads=[1,1,1,1] activation=Relu layout=NHWC",
+              "T[0,3,8,8] T[4,3,3,3]! T[4]! activation=Relu"};
+  return op;
+}
+
+Swapped transposes(const OpCall& call) { return {call.integer("transA", 0) != 0, call.integer("transB", 0) != 0}; }
+
+std::vector<Type> infer_fused_matmul(const OpCall& call) {
+  check_activation(call);
+  require_same_dtype(call);
+  const Shape shape = product_shape(call, call.input(0).shape, call.input(1).shape, transposes(call));
+  if (call.has(2)) require_broadcast_to(call, 2, shape);
+  require_residual(call, 3, shape);
+  return {TensorType{call.input(0).dtype, shape}};
+}
+
+void fused_matmul_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
+  const Tensor& a = in[0].tensor();
+  const Tensor& b = in[1].tensor();
+  Tensor& result = out.allocate(0, call.output(0));
+  std::vector<double> y = multiply(doubles(a), a.shape(), doubles(b), b.shape(), transposes(call));
+  const double alpha = call.real("alpha", 1);
+  for (double& value : y) value *= alpha;
+  for (const size_t i : {size_t{2}, size_t{3}}) {
+    const Tensor* addend = tensor_at(in, i);
+    if (addend == nullptr) continue;
+    const std::vector<double> more = doubles(*addend);
+    walk<1>(result.shape(), {broadcast_strides(addend->shape(), result.shape())}, [&](size_t at, const std::array<int64_t, 1>& from) {
+      y[at] += more[static_cast<size_t>(from[0])];
+    });
+  }
+  activate(call, y);
+  write_as<double>(result, y);
+}
+
+// The last two dimensions swapped by a Transpose.
+ValueId flipped(GraphBuilder& builder, size_t i) {
+  const Shape& shape = builder.call().input(i).shape;
+  if (!shape.has_rank()) fail(ErrorKind::Unsupported, title(builder.call()), ": the rank of input ", i, " is not known, so it cannot be transposed");
+  if (shape.rank() < 2) return builder.input(i);
+  std::vector<int64_t> order(shape.rank());
+  for (size_t axis = 0; axis < order.size(); ++axis) order[axis] = static_cast<int64_t>(axis);
+  std::swap(order[order.size() - 1], order[order.size() - 2]);
+  return builder.add("Transpose", {builder.input(i)}, {{"perm", std::move(order)}});
+}
+
+void expand_fused_matmul(GraphBuilder& builder) {
+  const OpCall& call = builder.call();
+  const Swapped swapped = transposes(call);
+  const ValueId a = swapped.a ? flipped(builder, 0) : builder.input(0);
+  const ValueId b = swapped.b ? flipped(builder, 1) : builder.input(1);
+  ValueId y = builder.add("MatMul", {a, b});
+  const double alpha = call.real("alpha", 1);
+  if (alpha != 1) y = builder.add("Mul", {y, builder.scalar(alpha, call.input(0).dtype)});
+  for (const size_t i : {size_t{2}, size_t{3}}) {
+    if (builder.input(i) != no_value) y = builder.add("Add", {y, builder.input(i)});
+  }
+  finish(builder, y);
+}
+
+Op fused_matmul() {
+  Op op;
+  op.name = "unmoor:FusedMatMul";
+  op.summary = "alpha·A·B plus bias and residual, then the activation. A and B may have their last two dimensions swapped.";
+  op.inputs = {required("A", float_types()), required("B", float_types()), optional("bias", float_types()), optional("residual", float_types())};
+  op.outputs = {required("Y", float_types())};
+  op.attributes = {{"transA", int64_t{0}}, {"transB", int64_t{0}},         {"alpha", 1.0F},
+                   {"activation", std::string()}, {"activation_params", std::vector<float>()}};
+  op.infer = infer_fused_matmul;
+  op.reference = fused_matmul_reference;
+  op.expand = expand_fused_matmul;
+  op.cost = [](const OpCall& call) {
+    return Cost{product_flop(call, call.input(0).shape, call.input(1).shape, transposes(call)), bytes_moved(call)};
+  };
+  op.rounding = Rounding::Sum;
+  op.category = Category::Matrix;
+  op.cases = {"T[3,4]~small T[4,5]!~small T[5]!~small activation=\"\",Relu,Sigmoid,HardSwish,Swish,Gelu,GeluTanh,Tanh,LeakyRelu,HardSigmoid",
+              "T[17,64]~small T[64,33]!~small T[33]!~small activation=Clip activation_params=[0,6]",
+              "T[2,9,16]~small T[16,24]!~small T[24]!~small T[2,9,24]~small activation=\"\",Gelu",
+              "T[2,3,4]~small T[2,5,4]~small transB=1 alpha=0.5", "T[2,4,3]~small T[2,4,5]~small transA=1",
+              "T[1,4,16,8]~small T[1,4,16,8]~small transB=1 alpha=0.125", "T[3,4]~small T[4,5]~small - T[3,5]~small",
+              "T[3,4]~small T[5,4]!~small T[1]~small transB=1", "T[4]~small T[4,5]~small T[5]~small", "T[0,4] T[4,5]! T[5]!",
+              "T[1,128]~small T[1000,128]!~small T[1000]! transB=1"};
+  return op;
+}
+
+// The contrib operator: no bias, residual or activation.
+Op contrib_matmul() {
+  Op op = fused_matmul();
+  op.name = "com.microsoft:FusedMatMul";
+  op.summary = "alpha·A·B. A and B may have their last two dimensions swapped.";
+  op.inputs.resize(2);
+  op.attributes = {{"transA", int64_t{0}}, {"transB", int64_t{0}}, {"transBatchA", int64_t{0}}, {"transBatchB", int64_t{0}}, {"alpha", 1.0F}};
+  op.infer = [](const OpCall& call) {
+    if (call.integer("transBatchA", 0) != 0 || call.integer("transBatchB", 0) != 0) {
+      fail(ErrorKind::Unsupported, title(call), ": transBatchA and transBatchB are not supported");
+    }
+    return infer_fused_matmul(call);
+  };
+  op.expand = [](GraphBuilder& builder) {
+    const OpCall& call = builder.call();
+    builder.output(0, builder.add("unmoor:FusedMatMul", {builder.input(0), builder.input(1)},
+                                  {{"transA", call.integer("transA", 0)}, {"transB", call.integer("transB", 0)},
+                                   {"alpha", static_cast<float>(call.real("alpha", 1))}}));
+  };
+  op.cases = {"T[2,3,4]~small T[2,5,4]~small transB=1 alpha=0.5", "T[2,4,3]~small T[2,4,5]~small transA=1", "T[3,4]~small T[4,5]~small"};
+  return op;
+}
+
+}  // namespace
+
+void add_fused_ops(OpSet& ops) {
+  ops.add(fused_conv());
+  ops.add(fused_matmul());
+  ops.add(contrib_matmul());
+}
 
 }  // namespace unmoor

@@ -81,6 +81,23 @@ void require_same_dtype(const OpCall& call, size_t first) {
   }
 }
 
+void require_broadcast_to(const OpCall& call, size_t i, const Shape& shape) {
+  const Shape& from = call.input(i).shape;
+  if (!from.has_rank() || !shape.has_rank()) return;
+  bool fits = from.rank() <= shape.rank();
+  for (size_t axis = 0; fits && axis < from.rank(); ++axis) {
+    const int64_t wanted = shape[axis + shape.rank() - from.rank()];
+    fits = from[axis] == 1 || from[axis] < 0 || wanted < 0 || from[axis] == wanted;
+  }
+  if (!fits) fail(ErrorKind::InvalidModel, title(call), ": input ", i, " of shape ", from, " does not broadcast to ", shape);
+}
+
+size_t axis_of(const OpCall& call, const Shape& shape, int64_t axis) {
+  const auto rank = static_cast<int64_t>(shape.rank());
+  if (axis < -rank || axis >= rank) fail(ErrorKind::InvalidModel, title(call), ": axis ", axis, " is outside of shape ", shape);
+  return static_cast<size_t>(axis < 0 ? axis + rank : axis);
+}
+
 Shape unknown_shape(size_t rank) { return Shape(std::vector<int64_t>(rank, Shape::unknown)); }
 
 int64_t same_dim(const OpCall& call, int64_t a, int64_t b, std::string_view what) {

@@ -39,6 +39,10 @@ int64_t same_dim(const OpCall& call, int64_t a, int64_t b, std::string_view what
 std::optional<std::vector<int64_t>> constant_integers(const OpCall& call, size_t i);
 // Fails with InvalidModel unless all given inputs from `first` on have input `first`'s dtype.
 void require_same_dtype(const OpCall& call, size_t first = 0);
+// Fails with InvalidModel if input i, as far as known, does not broadcast to `shape` without changing it.
+void require_broadcast_to(const OpCall& call, size_t i, const Shape& shape);
+// The place of an axis, negative ones counted from the end. Fails with InvalidModel, naming the call.
+size_t axis_of(const OpCall& call, const Shape& shape, int64_t axis);
 // Fails with InvalidModel unless the input's rank is unknown or this one.
 void require_rank(const OpCall& call, size_t i, size_t rank);
 // "Conv 'conv_3'", for errors.

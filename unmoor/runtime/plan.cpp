@@ -32,7 +32,7 @@ class StepBuilder {
   void build() {
     for (size_t i = 0; i < plan_.placements.size(); ++i) add_node(i);
     for (const ValueId id : plan_.graph.outputs()) bring(id, host_);
-    plan_.devices[0]->finish_preparation();
+    if (!plan_.options.place_only) plan_.devices[0]->finish_preparation();
   }
 
  private:
@@ -41,7 +41,7 @@ class StepBuilder {
     const Node& node = plan_.graph.node(placement.node);
     const size_t device = placement.device;
     RunStep step{index, nullptr, nullptr};
-    if (!is_control_flow(node) && !placement.kernel.empty()) step = prepare(index);
+    if (!is_control_flow(node) && !placement.kernel.empty() && !plan_.options.place_only) step = prepare(index);
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       if (node.inputs[i] == no_value) continue;
       const bool unused = step.prepared != nullptr && i < step.prepared->unused_inputs.size() && step.prepared->unused_inputs[i];

@@ -76,6 +76,7 @@ struct PlanOptions {
   Fallback fallback = Fallback::Report;
   InputShapes shapes = {};
   PassOptions passes = {};
+  bool place_only = false;       // Decides where nodes run and prepares nothing: such a plan can be read, not run.
   std::string only_kernel = {};  // Force kernels of this name where they support the call: for conformance.
 };
 

@@ -53,6 +53,7 @@ Kernel generic_kernel() {
 KernelTable make_kernels() {
   KernelTable table;
   add_binary_kernels(table);
+  add_matmul_kernels(table);
   table.set_generic(generic_kernel());
   return table;
 }

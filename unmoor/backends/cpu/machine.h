@@ -41,6 +41,9 @@ using Packed = std::shared_ptr<Buffer>;
 Packed pack_buffer(size_t floats);
 inline float* floats_of(const Packed& packed) { return reinterpret_cast<float*>(packed->host()); }
 
+// A constant's floats, at any alignment: only for functions that read bytes, as packing does.
+inline const float* unaligned_floats(const Tensor& tensor) { return reinterpret_cast<const float*>(tensor.bytes().data()); }
+
 // Scratch memory of the calling thread: 64-byte aligned, valid until the thread's next call with the same slot. It grows to the
 // largest size asked for and stays.
 float* scratch(size_t slot, size_t floats);

@@ -27,8 +27,10 @@ Model read_onnx(const std::string& path);
 // Writes the graph as ONNX of the newest opset, weights inside. For reproductions, tests and examples.
 void write_onnx(const Graph& graph, const std::string& path);
 
-// One TensorProto in a file (.pb), as ONNX's test data has it.
-Data read_onnx_tensor(const std::string& path);
+// One TensorProto in a file (.pb), as ONNX's test data has it, or a SequenceProto, MapProto or OptionalProto if `type` says so.
+// Without a type, what is no tensor is read as a sequence. Fails with Io or InvalidModel.
+Data read_onnx_tensor(const std::string& path, const Type* type = nullptr);
+// A tensor, or a sequence. Fails with Unsupported on others.
 void write_onnx_tensor(const Data& data, const std::string& name, const std::string& path);
 
 }  // namespace unmoor

@@ -1,0 +1,25 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+
+#include "cli/options.h"
+#include "unmoor/workbench/result.h"
+
+namespace unmoor::cli {
+
+// A tool's command: fills `json` with the tool's own keys (and `model`, if there is one) and says how it went.
+Outcome run_command(const Options& options, nlohmann::json& json);
+Outcome scan_command(const Options& options, nlohmann::json& json);
+Outcome align_command(const Options& options, nlohmann::json& json);
+Outcome bench_command(const Options& options, nlohmann::json& json);
+Outcome doctor_command(const Options& options, nlohmann::json& json);
+Outcome conformance_command(const Options& options, nlohmann::json& json);
+Outcome migrate_command(const Options& options, nlohmann::json& json);
+
+// Child processes of our own: `unmoor --worker…`. Returns the exit status.
+int worker_main(int argc, char** argv);
+
+// A line of progress on the terminal, if there is one; `done` of `total`, with the time left. Empty `what` clears it.
+void show_progress(const std::string& what, size_t done, size_t total);
+
+}  // namespace unmoor::cli

@@ -1,0 +1,144 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "cli/command.h"
+#include "cli/lab.h"
+#include "unmoor/base/error.h"
+#include "unmoor/formats/npy.h"
+#include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/dump.h"
+
+namespace unmoor::cli {
+namespace {
+
+using nlohmann::json;
+
+struct Statistics {
+  double low = 0;
+  double high = 0;
+  double mean = 0;
+  size_t nan = 0;
+  size_t infinite = 0;
+};
+
+// Over the finite elements.
+Statistics statistics_of(const Tensor& tensor) {
+  Statistics result;
+  if (tensor.dtype() == DType::String || tensor.dtype() == DType::C64 || tensor.dtype() == DType::C128) return result;
+  size_t finite = 0;
+  double sum = 0;
+  for (const double value : doubles(tensor)) {
+    result.nan += std::isnan(value) ? 1 : 0;
+    result.infinite += std::isinf(value) ? 1 : 0;
+    if (!std::isfinite(value)) continue;
+    result.low = finite == 0 ? value : std::min(result.low, value);
+    result.high = finite == 0 ? value : std::max(result.high, value);
+    sum += value;
+    ++finite;
+  }
+  result.mean = finite == 0 ? 0 : sum / static_cast<double>(finite);
+  return result;
+}
+
+// Outputs as an archive holds them: sequences and maps under names of their own.
+void flatten(const std::string& name, const Data& data, std::map<std::string, Tensor, std::less<>>& tensors) {
+  if (data.is_tensor()) {
+    tensors[name] = data.tensor();
+  } else if (data.is_sequence()) {
+    for (size_t i = 0; i < data.sequence().items.size(); ++i) flatten(cat(name, "/", i), data.sequence().items[i], tensors);
+  } else if (data.is_map()) {
+    tensors[cat(name, "/keys")] = data.map().keys;
+    for (size_t i = 0; i < data.map().values.size(); ++i) flatten(cat(name, "/values/", i), data.map().values[i], tensors);
+  }
+}
+
+void describe_outputs(const NamedData& outputs, json& result, std::string& text) {
+  Table table({"output", "dtype", "shape", "min", "max", "mean", "nan", "inf"}, "lllrrrrr");
+  result["outputs"] = json::array();
+  for (const auto& [name, data] : outputs) {
+    json entry = type_json(name, type_of(data));
+    if (data.is_tensor()) {
+      const Statistics found = statistics_of(data.tensor());
+      entry["min"] = number(found.low);
+      entry["max"] = number(found.high);
+      entry["mean"] = number(found.mean);
+      entry["nan"] = found.nan;
+      entry["inf"] = found.infinite;
+      table.add({shortened(name, 28), std::string(unmoor::name(data.tensor().dtype())), to_text(data.tensor().shape()), short_number(found.low),
+                 short_number(found.high), short_number(found.mean), std::to_string(found.nan), std::to_string(found.infinite)});
+    } else {
+      for (const char* key : {"min", "max", "mean"}) entry[key] = nullptr;
+      entry["nan"] = entry["inf"] = 0;
+      table.add({shortened(name, 28), to_text(type_of(data)), "", "", "", "", "", ""});
+    }
+    result["outputs"].push_back(std::move(entry));
+  }
+  text += table.text();
+}
+
+std::string explain(const PlanInfo& plan, bool every_kernel) {
+  Table table({"node", "op", "device", "kernel", "state"});
+  std::string text;
+  for (const PlacementInfo& placed : plan.placements) {
+    table.add({shortened(placed.node, 30), shortened(placed.op, 20), placed.device, placed.kernel, placed.state});
+    for (const auto& refused : placed.refusals) {
+      if (!every_kernel && placed.state != "fallback") continue;
+      table.add({fmt::format("  not {}: {}: {}", refused.kernel.empty() ? refused.device : refused.kernel, refused.reason, refused.detail)});
+    }
+  }
+  text += table.text();
+  for (const CopyInfo& copy : plan.copies) {
+    text += fmt::format("copy {} from {} to {}: {}\n", shortened(copy.value, 30), copy.from, copy.to, short_bytes(static_cast<double>(copy.bytes)));
+  }
+  return text;
+}
+
+std::string plan_line(const PlanInfo& plan) {
+  size_t bytes = 0;
+  for (const CopyInfo& copy : plan.copies) bytes += copy.bytes;
+  std::string text = fmt::format("{} steps on {}", plan.placements.size(), plan.devices[0]);
+  if (plan.devices.size() > 1) {
+    text += fmt::format("; {} fell back to {}; {} copies, {}", plan.fallback_nodes, plan.devices.back(), plan.copies.size(),
+                        short_bytes(static_cast<double>(bytes)));
+  }
+  return text + "\n" + (plan.fallback_summary.empty() ? "" : plan.fallback_summary + "\n");
+}
+
+}  // namespace
+
+Outcome run_command(const Options& options, json& result) {
+  const Lab lab(options);
+  const NamedData inputs = lab.inputs();
+  result["model"] = model_json(lab.model(), &inputs);
+  if (options.devices.size() != 1) fail(ErrorKind::InvalidArgument, "run takes one device, not ", options.devices.size());
+  const auto runner = lab.runner(options.devices[0], lab.plan_options());
+  std::unique_ptr<DumpWriter> dump;
+  if (!options.dump.empty()) {
+    dump = std::make_unique<DumpWriter>(options.dump);
+    for (const auto& [name, data] : inputs) dump->add(name, data);
+  }
+  const NamedData outputs = runner->run(inputs, dump.get());
+  Outcome outcome;
+  const PlanInfo plan = plan_of(*runner);
+  result["plan"] = plan_json(plan);
+  result["environment"]["devices"] = plan.devices;
+  if (options.explain || options.kernels) outcome.text += explain(plan, options.kernels);
+  outcome.text += plan_line(plan);
+  describe_outputs(outputs, result, outcome.text);
+  if (dump) {
+    dump->finish();
+    outcome.text += fmt::format("wrote {} values into {}\n", dump->count(), options.dump);
+  }
+  if (!options.output.empty()) {
+    std::map<std::string, Tensor, std::less<>> tensors;
+    for (const auto& [name, data] : outputs) flatten(name, data, tensors);
+    write_npz(tensors, options.output);
+    outcome.text += fmt::format("wrote {}\n", options.output);
+  }
+  return outcome;
+}
+
+}  // namespace unmoor::cli

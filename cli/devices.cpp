@@ -1,0 +1,57 @@
+#include "cli/devices.h"
+
+#include <charconv>
+
+#include "unmoor/backends/cpu/cpu.h"
+#include "unmoor/backends/gpu/gpu.h"
+#include "unmoor/backends/reference/reference.h"
+#include "unmoor/base/error.h"
+
+namespace unmoor::cli {
+
+const std::vector<Platform>& platforms() {
+  static const std::string none = "this version of Unmoor has no backend for it";
+  static const std::vector<Platform> all{{"cpu", ""},   {"reference", ""}, {"opencl", ""}, {"cuda", none}, {"hip", none},
+                                         {"ascend", none}, {"mlu", none},  {"musa", none}, {"xpu", none}};
+  return all;
+}
+
+std::unique_ptr<Backend> make_backend(const std::string& name) {
+  if (name == "cpu") return make_cpu_backend();
+  if (name == "reference") return make_reference_backend();
+  if (name == "opencl") return make_opencl_backend();
+  std::string names;
+  for (const Platform& platform : platforms()) {
+    if (platform.name == name) fail(ErrorKind::Device, name, ": ", platform.absent);
+    names += cat(names.empty() ? "" : ", ", platform.name);
+  }
+  fail(ErrorKind::InvalidArgument, "no device is called '", name, "'; known are: ", names);
+}
+
+std::string DeviceName::text() const { return backend == "cpu" || backend == "reference" ? backend : cat(backend, ":", index); }
+
+DeviceName parse_device(const std::string& text) {
+  DeviceName name;
+  const size_t colon = text.find(':');
+  name.backend = text.substr(0, colon);
+  if (colon == std::string::npos) return name;
+  const char* const end = text.data() + text.size();
+  const auto [at, problem] = std::from_chars(text.data() + colon + 1, end, name.index);
+  if (problem != std::errc() || at != end) fail(ErrorKind::InvalidArgument, "'", text, "' is no device; write it as backend or backend:index");
+  return name;
+}
+
+bool needs_worker(const DeviceName& device) { return device.backend != "cpu" && device.backend != "reference"; }
+
+std::vector<std::shared_ptr<Device>> open_devices(const DeviceName& wanted, const Settings& settings, const Settings& cpu_settings) {
+  const auto open = [](const DeviceName& name, const Settings& options) {
+    auto device = make_backend(name.backend)->open(name.index);
+    for (const auto& [key, value] : options) device->set_option(key, value);
+    return device;
+  };
+  std::vector<std::shared_ptr<Device>> devices{open(wanted, settings)};
+  if (!devices[0]->info().host) devices.push_back(open({"cpu", 0}, cpu_settings));
+  return devices;
+}
+
+}  // namespace unmoor::cli

@@ -1,0 +1,124 @@
+#include "cli/lab.h"
+
+#include <charconv>
+#include <chrono>
+
+#include "unmoor/base/error.h"
+#include "unmoor/runtime/session.h"
+#include "unmoor/workbench/inputs.h"
+
+namespace unmoor::cli {
+namespace {
+
+// The settings of one device from --set DEVICE.KEY=VALUE. Fails on text that is none.
+Settings settings_of(const Options& options, const std::string& device) {
+  Settings settings;
+  for (const std::string& text : options.settings) {
+    const size_t dot = text.find('.');
+    const size_t equals = text.find('=');
+    if (dot == std::string::npos || equals == std::string::npos || equals < dot) {
+      fail(ErrorKind::InvalidArgument, "'", text, "' is no setting; write it as DEVICE.KEY=VALUE");
+    }
+    if (text.substr(0, dot) == device) settings[text.substr(dot + 1, equals - dot - 1)] = text.substr(equals + 1);
+  }
+  if (device == "cpu" && options.threads > 0) settings["threads"] = std::to_string(options.threads);
+  return settings;
+}
+
+std::optional<std::pair<double, double>> parse_range(const std::string& text) {
+  if (text.empty()) return std::nullopt;
+  std::pair<double, double> range;
+  const size_t comma = text.find(',');
+  const char* const end = text.data() + text.size();
+  const auto low = std::from_chars(text.data(), text.data() + std::min(comma, text.size()), range.first);
+  const auto high = comma == std::string::npos ? low : std::from_chars(text.data() + comma + 1, end, range.second);
+  if (comma == std::string::npos || low.ec != std::errc() || high.ec != std::errc() || high.ptr != end || !(range.first <= range.second)) {
+    fail(ErrorKind::InvalidArgument, "'", text, "' is no range; write it as LOW,HIGH");
+  }
+  return range;
+}
+
+std::unique_ptr<ModelRunner> local_runner(std::shared_ptr<const Model> model, const DeviceName& device, const Settings& settings,
+                                          const Settings& cpu_settings, PlanOptions options, double load_ms) {
+  const auto* const graph = &model->graph;
+  auto runner = std::make_unique<ModelRunner>(std::shared_ptr<const Graph>(std::move(model), graph),
+                                              open_devices(device, settings, cpu_settings), std::move(options));
+  runner->set_load_ms(load_ms);
+  return runner;
+}
+
+}  // namespace
+
+Lab::Lab(const Options& options) : options_(options) {
+  const auto start = std::chrono::steady_clock::now();
+  model_ = std::make_shared<const Model>(read_onnx(options.model));
+  load_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+PlanOptions Lab::plan_options() const {
+  PlanOptions options;
+  options.fallback = options_.fallback == "forbid" ? Fallback::Forbid : Fallback::Report;
+  options.shapes = parse_shapes(options_.shapes);
+  options.passes.fuse = !options_.no_fuse;
+  return options;
+}
+
+std::unique_ptr<Runner> Lab::runner(const std::string& device, PlanOptions options, bool apart) const {
+  const DeviceName name = parse_device(device);
+  const Settings settings = settings_of(options_, name.backend);
+  if (!apart && !needs_worker(name)) return local_runner(model_, name, settings, settings, std::move(options), load_ms_);
+  WorkerRequest request;
+  request.model = model_->path;
+  request.device = name.text();
+  request.options = std::move(options);
+  request.settings = settings;
+  for (const auto& [key, value] : settings_of(options_, "cpu")) request.settings[cat("cpu.", key)] = value;
+  return make_worker_runner(request);
+}
+
+PlanInfo Lab::placement(const std::string& device) const {
+  PlanOptions options = plan_options();
+  options.place_only = true;
+  const auto made = runner(device, options);
+  return plan_of(*made);
+}
+
+NamedData Lab::inputs() const {
+  std::vector<ValueInfo> wanted;
+  for (const ValueId id : model_->graph.inputs()) wanted.push_back({model_->graph.value(id).name, model_->graph.value(id).type, "", ""});
+  NamedData inputs = read_inputs(options_.inputs, wanted);
+  const GeneratorOptions generator{options_.seed, parse_range(options_.range), parse_shapes(options_.shapes)};
+  for (const auto& [name, shape] : generator.shapes) {
+    bool known = false;
+    for (const ValueInfo& input : wanted) known = known || input.name == name;
+    if (!known) fail(ErrorKind::InvalidArgument, "the model has no input '", name, "' (in --shapes)");
+  }
+  for (const ValueInfo& input : wanted) {
+    if (!inputs.contains(input.name)) inputs[input.name] = generate_input(input, generator);
+  }
+  return inputs;
+}
+
+PlanInfo plan_of(Runner& runner) {
+  if (auto* const local = dynamic_cast<ModelRunner*>(&runner)) return plan_info(local->default_session().plan());
+  return worker_plan(runner);
+}
+
+std::unique_ptr<ModelRunner> open_for_worker(const WorkerRequest& request) {
+  const auto start = std::chrono::steady_clock::now();
+  auto model = std::make_shared<const Model>(read_onnx(request.model));
+  const double load_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const DeviceName device = parse_device(request.device);
+  Settings settings;
+  Settings cpu_settings;
+  for (const auto& [key, value] : request.settings) {
+    if (key.starts_with("cpu.")) {
+      cpu_settings[key.substr(4)] = value;
+    } else {
+      settings[key] = value;
+    }
+  }
+  return local_runner(std::move(model), device, settings, cpu_settings, request.options, load_ms);
+}
+
+}  // namespace unmoor::cli

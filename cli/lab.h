@@ -1,0 +1,42 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "cli/devices.h"
+#include "cli/options.h"
+#include "unmoor/formats/onnx/onnx.h"
+#include "unmoor/runtime/worker.h"
+
+namespace unmoor::cli {
+
+// What a tool works with: the model, read once, and the runners and inputs that the options ask for.
+class Lab {
+ public:
+  explicit Lab(const Options& options);
+
+  const Options& options() const { return options_; }
+  const Model& model() const { return *model_; }
+  double load_ms() const { return load_ms_; }
+
+  // A runner on the device: in this process for host devices, else in a worker. `apart` asks for a worker in any case, so that peers do not share
+  // caches and threads.
+  std::unique_ptr<Runner> runner(const std::string& device, PlanOptions options = {}, bool apart = false) const;
+  // Where each node would run, without preparing it.
+  PlanInfo placement(const std::string& device) const;
+  // Given inputs, and generated ones for the rest.
+  NamedData inputs() const;
+  PlanOptions plan_options() const;  // Fallback, shapes and fusing as the options say.
+
+ private:
+  const Options& options_;
+  std::shared_ptr<const Model> model_;  // Shared with runners, which hold its graph.
+  double load_ms_ = 0;
+};
+
+// The plan of a runner that Lab made.
+PlanInfo plan_of(Runner& runner);
+// The worker's side of Lab::runner.
+std::unique_ptr<ModelRunner> open_for_worker(const WorkerRequest& request);
+
+}  // namespace unmoor::cli

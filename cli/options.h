@@ -1,0 +1,50 @@
+#pragma once
+
+#include <cstdint>
+#include <optional>
+#include <string>
+#include <vector>
+
+namespace unmoor::cli {
+
+// What the user asked for. Every flag is defined once, in parse.cpp; a tool reads those that it declares there.
+struct Options {
+  std::string tool;
+  std::string model;
+  std::string command_line;           // As typed, for reports.
+  std::vector<std::string> devices;   // --on, --to
+  std::string reference = "reference";
+  std::string target = "cpu";
+  std::string fallback = "report";
+  std::vector<std::string> inputs;    // name=FILE, FILE.npz, FILE.npy
+  std::string shapes;
+  std::string output;
+  std::string dump;
+  std::string html;
+  std::vector<std::string> settings;  // --set DEVICE.KEY=VALUE
+  std::vector<std::string> nodes;     // --node
+  std::vector<std::string> ops;       // --op
+  std::string category;
+  std::string case_text;
+  uint64_t seed = 0;
+  std::string range;                  // LOW,HIGH for generated floats
+  size_t threads = 0;                 // 0: as many as cores
+  double seconds = 1;
+  std::optional<double> atol = std::nullopt;
+  std::optional<double> rtol = std::nullopt;
+  bool json = false;
+  bool explain = false;
+  bool kernels = false;
+  bool no_fuse = false;
+  bool hash = false;
+  bool exit_zero = false;
+  bool serve = false;                 // bench: answer requests on standard input
+};
+
+// Exit status, as documented in --help.
+enum Status : int { fine = 0, finding = 1, usage = 2, environment = 3, internal = 4 };
+
+// Parses the command line. Returns an exit status if there is nothing more to do (help, version, wrong use).
+std::optional<int> parse(int argc, char** argv, Options& options);
+
+}  // namespace unmoor::cli

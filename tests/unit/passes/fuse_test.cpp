@@ -1,0 +1,155 @@
+#include "tests/unit/passes/sketch.h"
+
+namespace unmoor::test {
+namespace {
+
+const Node& only_node(const Graph& graph) {
+  EXPECT_EQ(graph.nodes().size(), 1U) << to_text(graph);
+  return graph.nodes().at(0);
+}
+
+std::string activation(const Node& node) { return std::get<std::string>(node.attributes.at("activation")); }
+
+TEST(FuseScale, folds_batch_normalization_into_conv_with_and_without_groups_and_bias) {
+  for (const int64_t group : {1, 2}) {
+    for (const bool bias : {false, true}) {
+      Sketch s;
+      const ValueId x = s.input("x", {1, 4, 6, 6});
+      std::vector<ValueId> inputs{x, s.weights({6, 4 / group, 3, 3})};
+      if (bias) inputs.push_back(s.weights({6}));
+      const ValueId conv = s.node("Conv", inputs, {{"group", group}});
+      const ValueId y = s.node("BatchNormalization", {conv, s.weights({6}), s.weights({6}), s.weights({6}), s.weights({6}, 0.5F, 2)});
+      const Graph result = optimized_and_checked(s.done({y}));
+      EXPECT_EQ(only_node(result).op, "Conv");
+      EXPECT_EQ(only_node(result).origin.op, "BatchNormalization");
+      EXPECT_EQ(only_node(result).origin.also, std::vector<std::string>{"Conv_0"});
+    }
+  }
+}
+
+TEST(FuseScale, folds_into_transposed_conv_with_groups) {
+  Sketch s;
+  const ValueId x = s.input("x", {1, 4, 5, 5});
+  const ValueId conv = s.node("ConvTranspose", {x, s.weights({4, 3, 2, 2})}, {{"group", int64_t{2}}, {"strides", std::vector<int64_t>{2, 2}}});
+  const ValueId y = s.node("BatchNormalization", {conv, s.weights({6}), s.weights({6}), s.weights({6}), s.weights({6}, 0.5F, 2)});
+  EXPECT_EQ(only_node(optimized_and_checked(s.done({y}))).op, "ConvTranspose");
+}
+
+TEST(FuseScale, folds_constants_per_channel_in_a_row) {
+  Sketch s;
+  const ValueId x = s.input("x", {2, 3, 8});
+  ValueId y = s.node("Conv", {x, s.weights({5, 3, 3})});
+  y = s.node("Mul", {s.weights({1, 5, 1}), y});
+  y = s.node("Add", {y, s.weights({5, 1})});
+  y = s.node("Sub", {y, s.scalar(0.25F)});
+  y = s.node("Div", {y, s.weights({5, 1}, 1, 2)});
+  EXPECT_EQ(only_node(optimized_and_checked(s.done({y}))).op, "Conv");
+}
+
+TEST(FuseScale, leaves_constants_along_other_axes) {
+  Sketch s;
+  const ValueId x = s.input("x", {1, 3, 7});
+  const ValueId y = s.node("Mul", {s.node("Conv", {x, s.weights({5, 3, 3})}), s.weights({5})});  // 5 positions, not 5 channels.
+  EXPECT_EQ(operators(optimized_and_checked(s.done({y}))), (Counts{{"Conv", 1}, {"Mul", 1}}));
+}
+
+TEST(FuseConv, takes_residual_and_activation) {
+  Sketch s;
+  const ValueId x = s.input("x", {1, 4, 6, 6});
+  const ValueId conv = s.node("Conv", {x, s.weights({4, 4, 3, 3}), s.weights({4})}, {{"pads", std::vector<int64_t>{1, 1, 1, 1}}});
+  const Graph result = optimized_and_checked(s.done({s.node("Relu", {s.node("Add", {x, conv})})}));
+  EXPECT_EQ(only_node(result).op, "unmoor:FusedConv");
+  EXPECT_EQ(activation(only_node(result)), "Relu");
+  EXPECT_EQ(only_node(result).inputs.size(), 4U);
+  EXPECT_EQ(only_node(result).origin.name, "Relu_2");
+  EXPECT_EQ(only_node(result).origin.also, (std::vector<std::string>{"Conv_0", "Add_1"}));
+}
+
+TEST(FuseConv, takes_every_activation) {
+  const std::vector<std::pair<std::string, Attributes>> activations{
+      {"Relu", {}},      {"Sigmoid", {}},  {"Tanh", {}},
+      {"HardSwish", {}}, {"HardSigmoid", {{"alpha", 0.3F}}}, {"Swish", {{"alpha", 1.5F}}},
+      {"Gelu", {}},      {"Gelu", {{"approximate", std::string("tanh")}}}, {"LeakyRelu", {{"alpha", 0.1F}}},
+  };
+  for (const auto& [op, attributes] : activations) {
+    Sketch s;
+    const ValueId x = s.input("x", {1, 3, 6, 6});
+    const Graph graph = s.done({s.node(op, {s.node("Conv", {x, s.weights({2, 3, 3, 3})})}, attributes)});
+    EXPECT_EQ(only_node(optimized_and_checked(graph)).op, "unmoor:FusedConv") << op;
+  }
+}
+
+TEST(FuseConv, takes_clip_with_one_bound) {
+  Sketch s;
+  const ValueId x = s.input("x", {1, 3, 6, 6});
+  const ValueId conv = s.node("Conv", {x, s.weights({2, 3, 3, 3})});
+  const Graph result = optimized_and_checked(s.done({s.node("Clip", {conv, no_value, s.scalar(0.5F)})}));
+  EXPECT_EQ(activation(only_node(result)), "Clip");
+}
+
+TEST(FuseConv, leaves_a_result_that_is_used_twice_or_is_a_graph_output) {
+  Sketch s;
+  const ValueId x = s.input("x", {1, 3, 6, 6});
+  const ValueId conv = s.node("Conv", {x, s.weights({2, 3, 3, 3})});
+  const Graph graph = s.done({s.node("Relu", {conv}), conv});
+  EXPECT_EQ(operators(optimized_and_checked(graph)), (Counts{{"Conv", 1}, {"Relu", 1}}));
+}
+
+TEST(FuseConv, of_two_convs_that_are_added_the_later_takes_the_other) {
+  Sketch s;
+  const ValueId x = s.input("x", {1, 3, 6, 6});
+  const ValueId a = s.node("Conv", {x, s.weights({2, 3, 3, 3})});
+  const ValueId b = s.node("Conv", {x, s.weights({2, 3, 3, 3})});
+  const Graph result = optimized_and_checked(s.done({s.node("Relu", {s.node("Add", {a, b})})}));
+  EXPECT_EQ(operators(result), (Counts{{"Conv", 1}, {"unmoor:FusedConv", 1}}));
+}
+
+TEST(FuseMatMul, takes_bias_residual_and_activation) {
+  Sketch s;
+  const ValueId x = s.input("x", {2, 5, 8});
+  const ValueId residual = s.input("r", {2, 5, 6});
+  ValueId y = s.node("MatMul", {x, s.weights({8, 6})});
+  y = s.node("Add", {s.weights({6}), y});
+  y = s.node("Add", {y, residual});
+  const Graph result = optimized_and_checked(s.done({s.node("Gelu", {y})}));
+  EXPECT_EQ(only_node(result).op, "unmoor:FusedMatMul");
+  EXPECT_EQ(activation(only_node(result)), "Gelu");
+  EXPECT_EQ(only_node(result).inputs.size(), 4U);
+}
+
+TEST(FuseMatMul, takes_scale_and_swapped_operands) {
+  Sketch s;
+  const ValueId q = s.input("q", {2, 3, 5, 8});
+  const ValueId k = s.input("k", {2, 3, 5, 8});
+  const ValueId swapped = s.node("Transpose", {k}, {{"perm", std::vector<int64_t>{0, 1, 3, 2}}});
+  const Graph result = optimized_and_checked(s.done({s.node("Div", {s.node("MatMul", {q, swapped}), s.scalar(2.5F)})}));
+  EXPECT_EQ(only_node(result).op, "unmoor:FusedMatMul");
+  EXPECT_EQ(std::get<int64_t>(only_node(result).attributes.at("transB")), 1);
+  EXPECT_FLOAT_EQ(std::get<float>(only_node(result).attributes.at("alpha")), 0.4F);
+}
+
+TEST(FuseMatMul, takes_gemm_with_beta_and_activation) {
+  Sketch s;
+  const ValueId x = s.input("x", {5, 8});
+  const ValueId gemm = s.node("Gemm", {x, s.weights({6, 8}), s.weights({6})}, {{"transB", int64_t{1}}, {"beta", 0.5F}, {"alpha", 2.0F}});
+  const Graph result = optimized_and_checked(s.done({s.node("Relu", {gemm})}));
+  EXPECT_EQ(only_node(result).op, "unmoor:FusedMatMul");
+  EXPECT_EQ(std::get<int64_t>(only_node(result).attributes.at("transB")), 1);
+}
+
+TEST(FuseMatMul, a_mask_that_widens_the_result_is_no_bias) {
+  Sketch s;
+  const ValueId x = s.input("x", {1, 5, 8});
+  const ValueId y = s.node("Add", {s.node("MatMul", {x, s.weights({8, 6})}), s.weights({3, 1, 6})});
+  EXPECT_EQ(operators(optimized_and_checked(s.done({y}))).count("Add"), 1U);
+}
+
+TEST(FuseMatMul, scale_behind_a_bias_stays) {
+  Sketch s;
+  const ValueId x = s.input("x", {5, 8});
+  const ValueId y = s.node("Mul", {s.node("Add", {s.node("MatMul", {x, s.weights({8, 6})}), s.weights({6})}), s.scalar(3)});
+  EXPECT_EQ(operators(optimized_and_checked(s.done({y}))), (Counts{{"Mul", 1}, {"unmoor:FusedMatMul", 1}}));
+}
+
+}  // namespace
+}  // namespace unmoor::test

@@ -1,0 +1,311 @@
+#include "unmoor/backends/cpu/simd/gemm.h"
+
+#include <algorithm>
+
+#undef HWY_TARGET_INCLUDE
+#define HWY_TARGET_INCLUDE "unmoor/backends/cpu/simd/gemm.cpp"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
+#include "hwy/cache_control.h"
+#include "unmoor/backends/cpu/simd/finish-inl.h"
+#include "unmoor/backends/cpu/simd/pack-inl.h"
+
+HWY_BEFORE_NAMESPACE();
+namespace unmoor::cpu::HWY_NAMESPACE {
+
+// One tile: C[rows][columns] (+)= A piece * B panel over k steps.
+struct Tile {
+  size_t k;
+  const float* a;
+  const float* b;
+  size_t b_step;
+  float* c;
+  size_t c_stride;
+  size_t columns;
+  bool accumulate;
+  const char* prefetch;   // Cache lines to bring to L2 meanwhile: each eight steps, one from each of `pages` pages in turn.
+  size_t prefetch_pages;
+};
+
+template <size_t R, size_t N>
+HWY_INLINE void step(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, V (&c)[R][N]) {
+  V row[N];
+  HWY_UNROLL(16)
+  for (size_t j = 0; j < N; ++j) row[j] = load(b + j * lanes);
+  HWY_UNROLL(16)
+  for (size_t i = 0; i < R; ++i) {
+    const V x = set(a[i]);
+    HWY_UNROLL(16)
+    for (size_t j = 0; j < N; ++j) c[i][j] = hn::MulAdd(x, row[j], c[i][j]);
+  }
+}
+
+template <size_t R, size_t N>
+void tile(const Tile& t) {
+  V c[R][N];
+  const size_t last = t.columns - (N - 1) * lanes;  // Of the last vector.
+  HWY_UNROLL(16)
+  for (size_t i = 0; i < R; ++i) {
+    HWY_UNROLL(16)
+    for (size_t j = 0; j < N; ++j) c[i][j] = hn::Zero(D());
+  }
+  const float* a = t.a;
+  const float* b = t.b;
+  const char* next = t.prefetch;
+  size_t k = 0;
+  for (; k + 8 <= t.k; k += 8) {
+    for (size_t page = 0; page < t.prefetch_pages; ++page) __builtin_prefetch(next + page * 4096, 0, 2);
+    next += 64;
+    HWY_UNROLL(8)
+    for (size_t u = 0; u < 8; ++u) {
+      step<R, N>(a, b, c);
+      a += R;
+      b += t.b_step;
+    }
+  }
+  for (; k < t.k; ++k) {
+    step<R, N>(a, b, c);
+    a += R;
+    b += t.b_step;
+  }
+  HWY_UNROLL(16)
+  for (size_t i = 0; i < R; ++i) {
+    float* const to = t.c + i * t.c_stride;
+    HWY_UNROLL(16)
+    for (size_t j = 0; j < N; ++j) {
+      const size_t n = j + 1 < N ? lanes : last;
+      if (t.accumulate) c[i][j] = hn::Add(c[i][j], load_n(to + j * lanes, n));
+      store_n(c[i][j], to + j * lanes, n);
+    }
+  }
+}
+
+using TileLoop = void (*)(const Tile&);
+// By rows (1 to 4, then the full tile) and vectors.
+template <size_t... N>
+struct TileTable {
+  static constexpr TileLoop one[] = {tile<1, N>...};
+  static constexpr TileLoop two[] = {tile<2, N>...};
+  static constexpr TileLoop four[] = {tile<4, N>...};
+  static constexpr TileLoop full[] = {tile<tile_rows, N>...};
+};
+#if HWY_MAX_BYTES == 64
+using Tiles = TileTable<1, 2, 3>;
+#else
+using Tiles = TileTable<1, 2>;
+#endif
+
+HWY_INLINE TileLoop tile_for(size_t rows, size_t vectors) {
+  if (rows == tile_rows) return Tiles::full[vectors - 1];
+  return rows == 4 ? Tiles::four[vectors - 1] : rows == 2 ? Tiles::two[vectors - 1] : Tiles::one[vectors - 1];
+}
+
+// Parts of k that are about equal, whole vectors of eight, and at most 256: a panel's part stays in L1.
+HWY_INLINE size_t part_of(size_t k) {
+  const size_t parts = (k + 255) / 256;
+  return std::max<size_t>((k / std::max<size_t>(parts, 1) + 7) / 8 * 8, 8);
+}
+
+// Spreads the fetching of the panel part that follows over the row pieces of this one.
+struct Prefetch {
+  const char* start;
+  size_t pages;      // Of the part, rounded up.
+  size_t blocks;     // Row pieces to spread over.
+  size_t steps;      // Of eight k in a piece.
+
+  HWY_INLINE void plan(size_t block, Tile& t) const {
+    // A page has 64 lines; a piece takes `steps` lines from each of several pages, and 64 / steps pieces finish a group of pages.
+    const size_t pieces = std::max<size_t>(64 / std::max<size_t>(steps, 1), 1);
+    const size_t groups = std::max<size_t>(blocks / pieces, 1);
+    const size_t per_group = (pages + groups - 1) / groups;
+    const size_t first = block / pieces * per_group;
+    if (first >= pages) return;
+    t.prefetch = start + first * 4096 + block % pieces * steps * 64;
+    t.prefetch_pages = std::min(per_group, pages - first);
+  }
+};
+
+void multiply_part(const Product& p, const Block& block, size_t panel, size_t k_begin, size_t k_end) {
+  const size_t column = panel * panel_columns;
+  const size_t columns = std::min(panel_columns, p.n - column);
+  const size_t vectors = (columns + lanes - 1) / lanes;
+  const size_t width = vectors * lanes;
+  const float* const b = p.b + column * p.k + k_begin * width;
+  const size_t k = k_end - k_begin;
+  const size_t rows = block.row_end - block.row_begin;
+  const Prefetch prefetch{reinterpret_cast<const char*>(b + k * width), (k * width * sizeof(float) + 4095) / 4096,
+                          (rows + tile_rows - 1) / tile_rows, k / 8};
+  const bool finish_now = k_end == p.k && !p.epilogue.is_identity();
+  size_t piece = 0;
+  for (size_t row = block.row_begin; row < block.row_end; ++piece) {
+    const size_t size = piece_rows(p.m - row);
+    float* const c = p.c + row * p.c_stride + column;
+    Tile t{k, p.a + row * p.k + k_begin * size, b, width, c, p.c_stride, columns, k_begin != 0, nullptr, 0};
+    if (p.prefetch_b) prefetch.plan(piece, t);
+    tile_for(size, vectors)(t);
+    if (finish_now) finish(c, p.c_stride, size, columns, p.epilogue.at(row, column, p.c_stride));
+    row += size;
+  }
+}
+
+// Parts of k outermost, so that a part of A stays in L2 for all panels of the block.
+void multiply(const Product& p, const Block& block) {
+  const size_t part = part_of(p.k);
+  size_t k = 0;
+  do {
+    const size_t k_end = std::min(k + part, p.k);
+    for (size_t panel = block.panel_begin; panel < block.panel_end; ++panel) multiply_part(p, block, panel, k, k_end);
+    k = k_end;
+  } while (k < p.k);
+}
+
+// R rows times P panels at once.
+template <size_t R, size_t P>
+void few_rows(const RowProduct& p, size_t panel) {
+  constexpr size_t N = panel_columns / lanes;
+  V c[P][R][N];
+  HWY_UNROLL(16)
+  for (size_t s = 0; s < P; ++s) {
+    HWY_UNROLL(16)
+    for (size_t i = 0; i < R; ++i) {
+      HWY_UNROLL(16)
+      for (size_t j = 0; j < N; ++j) c[s][i][j] = hn::Zero(D());
+    }
+  }
+  const float* const b0 = p.b + panel * panel_columns * p.k;
+  const size_t panel_step = panel_columns * p.k;
+  for (size_t k = 0; k < p.k; ++k) {
+    HWY_UNROLL(16)
+    for (size_t s = 0; s < P; ++s) {
+      const float* const b = b0 + s * panel_step + k * panel_columns;
+      HWY_UNROLL(16)
+      for (size_t j = 0; j < N; ++j) {
+        const V row = load(b + j * lanes);
+        HWY_UNROLL(16)
+        for (size_t i = 0; i < R; ++i) c[s][i][j] = hn::MulAdd(set(p.a[i * p.a_stride + k]), row, c[s][i][j]);
+      }
+    }
+  }
+  HWY_UNROLL(16)
+  for (size_t s = 0; s < P; ++s) {
+    HWY_UNROLL(16)
+    for (size_t i = 0; i < R; ++i) {
+      HWY_UNROLL(16)
+      for (size_t j = 0; j < N; ++j) store(c[s][i][j], p.c + i * p.c_stride + (panel + s) * panel_columns + j * lanes);
+    }
+  }
+}
+
+// The last panel, where it is narrower.
+template <size_t R>
+void few_rows_tail(const RowProduct& p, size_t panel) {
+  const size_t column = panel * panel_columns;
+  const size_t columns = p.n - column;
+  const size_t width = (columns + lanes - 1) / lanes * lanes;
+  const float* const b = p.b + column * p.k;
+  for (size_t j = 0; j < width; j += lanes) {
+    V c[R];
+    HWY_UNROLL(16)
+    for (size_t i = 0; i < R; ++i) c[i] = hn::Zero(D());
+    for (size_t k = 0; k < p.k; ++k) {
+      const V row = load(b + k * width + j);
+      HWY_UNROLL(16)
+      for (size_t i = 0; i < R; ++i) c[i] = hn::MulAdd(set(p.a[i * p.a_stride + k]), row, c[i]);
+    }
+    HWY_UNROLL(16)
+    for (size_t i = 0; i < R; ++i) store_n(c[i], p.c + i * p.c_stride + column + j, std::min(columns - j, lanes));
+  }
+}
+
+template <size_t R, size_t P>
+void few_rows_range(const RowProduct& p, size_t begin, size_t end) {
+  const size_t whole = std::min(end, p.n / panel_columns);
+  size_t panel = begin;
+  for (; panel + P <= whole; panel += P) few_rows<R, P>(p, panel);
+  for (; panel < whole; ++panel) few_rows<R, 1>(p, panel);
+  for (; panel < end; ++panel) few_rows_tail<R>(p, panel);
+}
+
+void multiply_rows(const RowProduct& p, size_t begin, size_t end) {
+  constexpr bool many = HWY_MAX_BYTES == 64;  // Registers: 32, else 16.
+  switch (p.m) {
+    case 1: few_rows_range<1, 4>(p, begin, end); break;
+    case 2: few_rows_range<2, many ? 4 : 2>(p, begin, end); break;
+    case 3: few_rows_range<3, many ? 3 : 1>(p, begin, end); break;
+    default: few_rows_range<4, many ? 2 : 1>(p, begin, end); break;
+  }
+  if (!p.epilogue.is_identity()) {
+    const size_t column = begin * panel_columns;
+    finish(p.c + column, p.c_stride, p.m, std::min(p.n, end * panel_columns) - column, p.epilogue.at(0, column, p.c_stride));
+  }
+}
+
+// Dots of `a` with rows of a transposed B, four at a time.
+template <size_t R>
+HWY_INLINE void dots(const float* a, const float* b, size_t step, size_t k, float* c) {
+  V sum[R];
+  HWY_UNROLL(16)
+  for (size_t i = 0; i < R; ++i) sum[i] = hn::Zero(D());
+  for (size_t at = 0; at < k; at += lanes) {
+    const size_t n = std::min(lanes, k - at);
+    const V x = load_n(a + at, n);
+    HWY_UNROLL(16)
+    for (size_t i = 0; i < R; ++i) sum[i] = hn::MulAdd(x, load_n(b + i * step + at, n), sum[i]);
+  }
+  HWY_UNROLL(16)
+  for (size_t i = 0; i < R; ++i) c[i] = sum_of(sum[i]);
+}
+
+void multiply_unpacked(const float* a, const Strided& b, size_t k, size_t begin, size_t end, float* c) {
+  size_t j = begin;
+  if (b.row_step == 1 && b.column_step != 1) {
+    for (; j + 4 <= end; j += 4) dots<4>(a, b.data + j * b.column_step, b.column_step, k, c + j);
+    for (; j < end; ++j) dots<1>(a, b.data + j * b.column_step, b.column_step, k, c + j);
+    return;
+  }
+  for (; j < end; j += 4 * lanes) {
+    V sum[4];
+    size_t size[4];
+    for (size_t v = 0; v < 4; ++v) {
+      sum[v] = hn::Zero(D());
+      size[v] = std::min(lanes, end - std::min(end, j + v * lanes));
+    }
+    for (size_t i = 0; i < k; ++i) {
+      const V x = set(a[i]);
+      const float* const row = b.data + i * b.row_step + j;
+      HWY_UNROLL(4)
+      for (size_t v = 0; v < 4; ++v) sum[v] = hn::MulAdd(x, load_n(row + v * lanes, size[v]), sum[v]);
+    }
+    for (size_t v = 0; v < 4; ++v) store_n(sum[v], c + j + v * lanes, size[v]);
+  }
+}
+
+const GemmLoops& gemm_table() {
+  static constexpr GemmLoops table = {tile_rows, panel_columns, lanes, pack_a, pack_b, multiply, multiply_rows, multiply_unpacked, finish};
+  return table;
+}
+
+}  // namespace unmoor::cpu::HWY_NAMESPACE
+HWY_AFTER_NAMESPACE();
+
+#if HWY_ONCE
+namespace unmoor::cpu {
+
+HWY_EXPORT(gemm_table);
+const GemmLoops& gemm_loops() { return HWY_DYNAMIC_DISPATCH(gemm_table)(); }
+
+bool Epilogue::is_identity() const {
+  return alpha == 1 && row_bias == nullptr && column_bias == nullptr && addend == nullptr && residual == nullptr &&
+         low == -std::numeric_limits<float>::infinity() && high == std::numeric_limits<float>::infinity() && activate == nullptr;
+}
+
+Epilogue Epilogue::at(size_t row, size_t column, size_t c_stride) const {
+  Epilogue part = *this;
+  if (row_bias != nullptr) part.row_bias = row_bias + row;
+  if (column_bias != nullptr) part.column_bias = column_bias + column;
+  if (addend != nullptr) part.addend = addend + row * addend_stride + column;
+  if (residual != nullptr) part.residual = residual + row * c_stride + column;
+  return part;
+}
+
+}  // namespace unmoor::cpu
+#endif

@@ -1,0 +1,1 @@
+set_property(GLOBAL APPEND PROPERTY UNMOOR_LINK zip)

@@ -1,0 +1,68 @@
+#include "unmoor/formats/onnx/fingerprint.h"
+
+#include <sys/mman.h>
+#include <unistd.h>
+
+#include <algorithm>
+
+#include "unmoor/base/error.h"
+#include "unmoor/base/sha256.h"
+
+namespace unmoor::onnx {
+namespace {
+
+constexpr size_t part = 4096;
+using Bytes = std::span<const std::byte>;
+
+// The file without the insides of its weights, in order.
+std::vector<Bytes> outside(const Bytes& file, std::vector<Bytes> weights) {
+  std::ranges::sort(weights, {}, [](const Bytes& weight) { return weight.data(); });
+  std::vector<Bytes> pieces;
+  const std::byte* at = file.data();
+  for (const Bytes& weight : weights) {
+    if (weight.size() <= 2 * part) continue;
+    const std::byte* const from = weight.data() + part;
+    if (from < at) continue;  // It lies in a weight that is left out already.
+    pieces.emplace_back(at, from);
+    at = weight.data() + weight.size() - part;
+  }
+  pieces.emplace_back(at, file.data() + file.size());
+  return pieces;
+}
+
+// Has the system read the pieces in parallel; a hint, so a failure is no matter.
+void read_ahead(const std::vector<Bytes>& pieces) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  for (const Bytes& piece : pieces) {
+    const auto from = reinterpret_cast<uintptr_t>(piece.data()) / page * page;
+    const auto size = reinterpret_cast<uintptr_t>(piece.data() + piece.size()) - from;
+    if (size > 0) ::madvise(reinterpret_cast<void*>(from), size, MADV_WILLNEED);
+  }
+}
+
+}  // namespace
+
+std::string fingerprint(const TensorReader& tensors) {
+  Sha256 hash;
+  const auto own = outside(tensors.own().file->bytes(), tensors.own().spans);
+  read_ahead(own);
+  std::vector<std::vector<Bytes>> ends;
+  for (const auto& [location, weights] : tensors.external()) {
+    auto& pieces = ends.emplace_back();
+    for (const Bytes& weight : weights.spans) {
+      pieces.push_back(weight.first(std::min(weight.size(), 2 * part)));
+      if (weight.size() > 2 * part) pieces.back() = weight.first(part), pieces.push_back(weight.last(part));
+    }
+    read_ahead(pieces);
+  }
+  hash.add(cat(tensors.own().file->bytes().size(), ' '));
+  for (const Bytes& piece : own) hash.add(piece);
+  size_t i = 0;
+  for (const auto& [location, weights] : tensors.external()) {
+    hash.add(cat(location, ' ', weights.file->bytes().size(), ' '));
+    for (const Bytes& piece : ends[i++]) hash.add(piece);
+  }
+  return hash.finish();
+}
+
+}  // namespace unmoor::onnx

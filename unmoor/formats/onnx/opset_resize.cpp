@@ -1,0 +1,61 @@
+#include "unmoor/base/error.h"
+#include "unmoor/formats/onnx/opset_rules.h"
+
+namespace unmoor::onnx {
+namespace {
+
+// As before opset 11: output pixel i comes from i / scale, rounded down.
+void set_old_coordinates(NodeDraft& draft) {
+  draft.set("coordinate_transformation_mode", std::string("asymmetric"));
+  draft.set("nearest_mode", std::string("floor"));
+  if (const auto mode = draft.take<std::string>("mode")) draft.set("mode", *mode == "bilinear" ? std::string("linear") : *mode);
+}
+
+// (X, scales) becomes (X, roi, scales).
+void move_scales(NodeDraft& draft, ValueId scales) {
+  draft.node.inputs.resize(1, no_value);
+  draft.set_input(2, scales);
+}
+
+}  // namespace
+
+void modernize_upsample(NodeDraft& draft) {
+  ValueId scales = draft.input(1);
+  if (auto values = draft.take<std::vector<float>>("scales")) {
+    const auto count = static_cast<int64_t>(values->size());
+    scales = draft.constant(Tensor::from<float>({count}, std::span<const float>(*values)));
+  } else if (draft.has("height_scale") || draft.has("width_scale")) {
+    const auto height = draft.take<float>("height_scale", 1.0F);
+    scales = draft.constant(Tensor::from<float>({4}, {1.0F, 1.0F, height, draft.take<float>("width_scale", 1.0F)}));
+  }
+  if (scales == no_value) fail(ErrorKind::InvalidModel, "it has no scales");
+  draft.node.op = "Resize";
+  set_old_coordinates(draft);
+  move_scales(draft, scales);
+}
+
+void modernize_resize(NodeDraft& draft) {
+  if (draft.opset < 11) {
+    if (draft.input(1) == no_value) fail(ErrorKind::InvalidModel, "it has no scales");
+    set_old_coordinates(draft);
+    move_scales(draft, draft.input(1));
+    return;
+  }
+  // What is not given was once an empty tensor.
+  for (size_t i = 1; i < draft.node.inputs.size(); ++i) {
+    const Tensor* const held = draft.constant_input(i);
+    if (held != nullptr && held->elements() == 0) draft.set_input(i, no_value);
+  }
+  while (!draft.node.inputs.empty() && draft.node.inputs.back() == no_value) draft.node.inputs.pop_back();
+  // The mode for nearest neighbours that opset 13 dropped: floor((i + 0.5) / scale), which is half_pixel with halves rounded up.
+  const auto found = draft.node.attributes.find("coordinate_transformation_mode");
+  const auto* const mode = found == draft.node.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
+  if (mode != nullptr && *mode == "tf_half_pixel_for_nn") {
+    const auto nearest = draft.take<std::string>("nearest_mode", "round_prefer_floor");
+    if (nearest != "floor") fail(ErrorKind::Unsupported, "tf_half_pixel_for_nn with nearest_mode ", nearest, " is not supported");
+    draft.set("coordinate_transformation_mode", std::string("half_pixel"));
+    draft.set("nearest_mode", std::string("round_prefer_ceil"));
+  }
+}
+
+}  // namespace unmoor::onnx

@@ -1,0 +1,14 @@
+#pragma once
+
+#include "unmoor/formats/onnx/draft.h"
+
+namespace unmoor::onnx {
+
+constexpr int64_t newest_opset = 28;
+
+// Turns a node of ai.onnx into its newest form; helper nodes and constants go into the graph before it. An operator that has not
+// changed, or that nobody knows, stays as it is. Fails with Unsupported where an old form has no new one, with InvalidModel where
+// the node makes no sense.
+void modernize(NodeDraft& draft);
+
+}  // namespace unmoor::onnx

@@ -1,0 +1,89 @@
+#pragma once
+
+#include "unmoor/ops/product.h"
+#include "unmoor/ops/window.h"
+
+namespace unmoor {
+
+// A convolution's sizes, channels first. Unknown ones are `Shape::unknown`.
+struct Convolution {
+  Window window;
+  int64_t batch = 1;
+  int64_t channels = 1;  // Of the input.
+  int64_t outputs = 1;   // Channels of the output.
+  int64_t group = 1;
+
+  Shape output_shape() const;  // [N, M, …].
+};
+
+// From the call's attributes and the shapes of X (channels first) and W [M, C/group, …]; either may be unknown, not both in rank.
+// Fails with InvalidModel where they do not fit.
+Convolution convolution_of(const OpCall& call, const Shape& x, const Shape& w);
+// One output of dtype and layout that the call's X, W and attributes ask for.
+std::vector<Type> infer_convolution(const OpCall& call, const Shape& x, const Shape& w, DType dtype);
+// Fails with InvalidModel unless input i, where given, has shape [outputs].
+void require_bias(const OpCall& call, size_t i, int64_t outputs);
+// Multiply-adds count two.
+double convolution_flop(const Convolution& convolution);
+
+// The sums of products without bias: x [N, C, …], w [M, C/group, …] to [N, M, …].
+template <class T>
+std::vector<T> convolve(const Convolution& convolution, const std::vector<T>& x, const std::vector<T>& w);
+
+// Offsets into an input plane, or -1 in the padding, of one tap at a run of output positions.
+class TapOffsets {
+ public:
+  // Positions [first, first + count) in row-major order.
+  TapOffsets(const Window& window, int64_t first, int64_t count);
+  // For the tap at `kernel_index`; valid until the next call.
+  const std::vector<int64_t>& at(const std::vector<int64_t>& kernel_index);
+
+ private:
+  const Window& window_;
+  std::vector<std::vector<int64_t>> starts_;  // By axis, then position: where the window begins.
+  std::vector<int64_t> offsets_;
+};
+
+template <class T>
+std::vector<T> convolve(const Convolution& convolution, const std::vector<T>& x, const std::vector<T>& w) {
+  const Window& window = convolution.window;
+  const auto size = [](int64_t value) { return static_cast<size_t>(value); };
+  const size_t plane = size(Shape(window.input).elements());
+  const size_t positions = size(Shape(window.output).elements());
+  const size_t taps = size(Shape(window.kernel).elements());
+  const size_t group = size(convolution.group);
+  const size_t batch = size(convolution.batch);
+  const size_t inputs = size(convolution.channels) / group;
+  const size_t outputs = size(convolution.outputs) / group;
+  const size_t depth = inputs * taps;
+  std::vector<T> y(batch * group * outputs * positions);
+  if (y.empty() || depth == 0) return y;
+  // Columns of unfolded input, a chunk of positions at a time: at most about eight million numbers.
+  const size_t chunk = std::max<size_t>(64, std::min<size_t>(positions, (size_t{1} << 23) / depth));
+  std::vector<T> columns(depth * std::min(chunk, positions));
+  std::vector<T> part(outputs * std::min(chunk, positions));
+  for (size_t first = 0; first < positions; first += chunk) {
+    const size_t count = std::min(chunk, positions - first);
+    TapOffsets offsets(window, static_cast<int64_t>(first), static_cast<int64_t>(count));
+    for (size_t slice = 0; slice < batch * group; ++slice) {
+      const T* const source = x.data() + slice * inputs * plane;
+      std::vector<int64_t> kernel_index(window.rank());
+      for (size_t tap = 0; tap < taps; ++tap, advance(kernel_index, window.kernel)) {
+        const std::vector<int64_t>& from = offsets.at(kernel_index);
+        for (size_t c = 0; c < inputs; ++c) {
+          T* const column = &columns[(c * taps + tap) * count];
+          const T* const channel = source + c * plane;
+          for (size_t i = 0; i < count; ++i) column[i] = from[i] < 0 ? T{0} : channel[from[i]];
+        }
+      }
+      std::fill(part.begin(), part.end(), T{0});
+      add_product(w.data() + (slice % group) * outputs * depth, columns.data(), part.data(), outputs, count, depth);
+      for (size_t m = 0; m < outputs; ++m) {
+        std::copy_n(&part[m * count], count, &y[(slice * outputs + m) * positions + first]);
+      }
+    }
+  }
+  return y;
+}
+
+}  // namespace unmoor

@@ -1,0 +1,62 @@
+#pragma once
+
+#include "unmoor/ops/numeric.h"
+#include "unmoor/ops/product.h"
+
+namespace unmoor {
+
+// Which operands have their last two dimensions swapped. Vectors are not.
+struct Swapped {
+  bool a = false;
+  bool b = false;
+};
+
+// The shape of a product as NumPy's matmul: a vector on the left is a row, on the right a column, and leading dimensions broadcast.
+// Fails with InvalidModel, naming the call.
+Shape product_shape(const OpCall& call, const Shape& a, const Shape& b, Swapped swapped = {});
+// Twice the multiply-adds; 0 where shapes are unknown.
+double product_flop(const OpCall& call, const Shape& a, const Shape& b, Swapped swapped = {});
+
+// The elements of that product.
+template <class T>
+std::vector<T> multiply(std::vector<T> a, Shape a_shape, std::vector<T> b, Shape b_shape, Swapped swapped = {});
+
+// Swaps the last two dimensions.
+Shape swapped_shape(const Shape& shape);
+template <class T>
+std::vector<T> swap_last(const std::vector<T>& values, const Shape& shape) {
+  const auto rows = static_cast<size_t>(shape[shape.rank() - 2]);
+  const auto columns = static_cast<size_t>(shape[shape.rank() - 1]);
+  std::vector<T> result;
+  result.reserve(values.size());
+  for (size_t at = 0; at < values.size(); at += rows * columns) {
+    const std::vector<T> matrix = transposed(&values[at], rows, columns);
+    result.insert(result.end(), matrix.begin(), matrix.end());
+  }
+  return result;
+}
+
+// All but the last two dimensions.
+Shape batch_shape(const Shape& shape);
+
+template <class T>
+std::vector<T> multiply(std::vector<T> a, Shape a_shape, std::vector<T> b, Shape b_shape, Swapped swapped) {
+  if (swapped.a && a_shape.rank() >= 2) a = swap_last(a, a_shape), a_shape = swapped_shape(a_shape);
+  if (swapped.b && b_shape.rank() >= 2) b = swap_last(b, b_shape), b_shape = swapped_shape(b_shape);
+  if (a_shape.rank() == 1) a_shape = Shape{1, a_shape[0]};
+  if (b_shape.rank() == 1) b_shape = Shape{b_shape[0], 1};
+  const auto m = static_cast<size_t>(a_shape[a_shape.rank() - 2]);
+  const auto k = static_cast<size_t>(a_shape[a_shape.rank() - 1]);
+  const auto n = static_cast<size_t>(b_shape[b_shape.rank() - 1]);
+  const Shape a_batch = batch_shape(a_shape);
+  const Shape b_batch = batch_shape(b_shape);
+  const Shape batch = broadcast(a_batch, b_batch);
+  std::vector<T> c(static_cast<size_t>(batch.elements()) * m * n);
+  if (c.empty() || k == 0) return c;
+  walk<2>(batch, {broadcast_strides(a_batch, batch), broadcast_strides(b_batch, batch)}, [&](size_t i, const std::array<int64_t, 2>& at) {
+    add_product(&a[static_cast<size_t>(at[0]) * m * k], &b[static_cast<size_t>(at[1]) * k * n], &c[i * m * n], m, n, k);
+  });
+  return c;
+}
+
+}  // namespace unmoor

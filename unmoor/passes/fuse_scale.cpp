@@ -1,0 +1,167 @@
+#include <algorithm>
+#include <cmath>
+
+#include "unmoor/passes/passes.h"
+#include "unmoor/passes/pattern.h"
+#include "unmoor/tensor/convert.h"
+
+namespace unmoor {
+namespace {
+
+// y = scale * x + shift, one number a channel.
+struct Affine {
+  std::vector<double> scale;  // Empty if it is 1.
+  std::vector<double> shift;  // Empty if it is 0.
+};
+
+size_t channels_of(const Node& conv, const Shape& weights) {
+  const auto groups = static_cast<size_t>(std::max<int64_t>(integer_of(conv, "group", 1), 1));
+  return conv.op == "Conv" ? static_cast<size_t>(weights[0]) : static_cast<size_t>(weights[1]) * groups;
+}
+
+// The numbers of a constant that has one a channel, or one in all, beside a value of rank `rank`.
+std::vector<double> per_channel(const Rewriter& r, ValueId id, size_t channels, size_t rank) {
+  const Tensor* tensor = r.constant(id);
+  if (tensor == nullptr || !is_float(tensor->dtype()) || tensor->shape().rank() > rank) return {};
+  if (tensor->elements() == 1) return std::vector<double>(channels, doubles(*tensor)[0]);
+  const Shape& shape = tensor->shape();
+  if (tensor->elements() != channels || shape.rank() + 1 < rank) return {};
+  if (shape[shape.rank() - (rank - 1)] != static_cast<int64_t>(channels)) return {};
+  return doubles(*tensor);
+}
+
+bool match_normalization(const Rewriter& r, const Node& node, size_t channels, Affine& affine) {
+  if (integer_of(node, "training_mode", 0) != 0 || output_count(node) != 1) return false;
+  std::vector<std::vector<double>> numbers;
+  for (size_t i = 1; i <= 4; ++i) {
+    const Tensor* tensor = r.constant(input_of(node, i));
+    if (tensor == nullptr || !is_float(tensor->dtype()) || tensor->elements() != channels) return false;
+    numbers.push_back(doubles(*tensor));
+  }
+  const double epsilon = real_of(node, "epsilon", static_cast<double>(1e-5F));
+  affine.scale.resize(channels);
+  affine.shift.resize(channels);
+  for (size_t c = 0; c < channels; ++c) {
+    affine.scale[c] = numbers[0][c] / std::sqrt(numbers[3][c] + epsilon);
+    affine.shift[c] = numbers[1][c] - numbers[2][c] * affine.scale[c];
+  }
+  return true;
+}
+
+// What the user of a convolution's output does to it, if it is such a thing.
+std::optional<Affine> match_affine(const Rewriter& r, const Node& node, ValueId value, size_t channels, size_t rank) {
+  Affine affine;
+  if (node.op == "BatchNormalization") {
+    if (input_of(node, 0) != value || !match_normalization(r, node, channels, affine)) return std::nullopt;
+    return affine;
+  }
+  if (node.inputs.size() != 2 || node.inputs[0] == node.inputs[1]) return std::nullopt;
+  const bool first = node.inputs[0] == value;
+  auto numbers = per_channel(r, node.inputs[first ? 1 : 0], channels, rank);
+  if (numbers.empty()) return std::nullopt;
+  if (node.op == "Mul") {
+    affine.scale = std::move(numbers);
+  } else if (node.op == "Add") {
+    affine.shift = std::move(numbers);
+  } else if (node.op == "Sub" && first) {
+    for (double& number : numbers) number = -number;
+    affine.shift = std::move(numbers);
+  } else if (node.op == "Div" && first && std::ranges::find(numbers, 0.0) == numbers.end()) {
+    for (double& number : numbers) number = 1 / number;
+    affine.scale = std::move(numbers);
+  } else {
+    return std::nullopt;
+  }
+  const auto finite = [](double number) { return std::isfinite(number); };
+  if (!std::ranges::all_of(affine.scale, finite)) return std::nullopt;
+  return affine;
+}
+
+// Weights with each output channel multiplied by its scale.
+template <class T>
+void scale_weights(const Node& conv, std::span<const T> from, std::span<T> to, const Shape& shape, const std::vector<double>& scale) {
+  const auto groups = static_cast<size_t>(std::max<int64_t>(integer_of(conv, "group", 1), 1));
+  const bool transposed = conv.op != "Conv";
+  const auto rows = static_cast<size_t>(shape[0]);
+  const auto columns = static_cast<size_t>(shape[1]);
+  const auto kernel = static_cast<size_t>(shape.elements(2, shape.rank()));
+  const size_t rows_a_group = std::max<size_t>(rows / groups, 1);
+  for (size_t i = 0; i < rows * columns; ++i) {
+    const size_t row = i / columns;
+    const size_t channel = transposed ? row / rows_a_group * columns + i % columns : row;
+    for (size_t k = i * kernel; k < (i + 1) * kernel; ++k) to[k] = static_cast<T>(static_cast<double>(from[k]) * scale[channel]);
+  }
+}
+
+Tensor scaled_weights(const Node& conv, const Tensor& weights, const std::vector<double>& scale) {
+  Tensor result(weights.type());
+  if (weights.dtype() == DType::F32) {
+    scale_weights<float>(conv, weights.span<float>(), result.writable_span<float>(), weights.shape(), scale);
+    return result;
+  }
+  const auto numbers = doubles(weights);
+  std::vector<double> scaled(numbers.size());
+  scale_weights<double>(conv, numbers, scaled, weights.shape(), scale);
+  store(result, scaled);
+  return result;
+}
+
+Tensor moved_bias(const Rewriter& r, const Node& conv, DType dtype, size_t channels, const Affine& affine) {
+  std::vector<double> bias(channels, 0.0);
+  if (input_of(conv, 2) != no_value) bias = doubles(*r.constant(conv.inputs[2]));
+  for (size_t c = 0; c < channels; ++c) {
+    if (!affine.scale.empty()) bias[c] *= affine.scale[c];
+    if (!affine.shift.empty()) bias[c] += affine.shift[c];
+  }
+  return make_tensor(dtype, Shape{static_cast<int64_t>(channels)}, bias);
+}
+
+// Weights and bias are constants of fitting shapes.
+bool is_foldable(const Rewriter& r, const Node& conv) {
+  if (conv.op != "Conv" && conv.op != "ConvTranspose") return false;
+  const Tensor* weights = r.constant(input_of(conv, 1));
+  if (weights == nullptr || !is_float(weights->dtype()) || weights->shape().rank() < 3 || weights->elements() == 0) return false;
+  const int64_t groups = integer_of(conv, "group", 1);
+  if (groups < 1 || weights->shape()[0] % groups != 0) return false;
+  if (input_of(conv, 2) == no_value) return true;
+  const Tensor* bias = r.constant(conv.inputs[2]);
+  return bias != nullptr && is_float(bias->dtype()) && bias->elements() == channels_of(conv, weights->shape());
+}
+
+// Folds the user of the convolution's output into it, in the user's place. Returns that node, or no_node.
+NodeId fold_user(Rewriter& r, NodeId id) {
+  const Node conv = r.node(id);
+  if (!is_foldable(r, conv)) return no_node;
+  const ValueId output = output_of(conv);
+  const NodeId user = r.only_user(output);
+  if (user == no_node) return no_node;
+  const Tensor& weights = *r.constant(conv.inputs[1]);
+  const size_t channels = channels_of(conv, weights.shape());
+  const auto affine = match_affine(r, r.node(user), output, channels, weights.shape().rank());
+  if (!affine) return no_node;
+  Node folded = conv;
+  folded.name = r.node(user).name;
+  folded.outputs = {r.node(user).outputs[0]};
+  folded.origin = joined_origin(r, user, {id});
+  if (!affine->scale.empty()) {
+    folded.inputs[1] = r.add_constant(r.value(conv.inputs[1]).name, scaled_weights(conv, weights, affine->scale));
+  }
+  Tensor bias = moved_bias(r, conv, r.constant(conv.inputs[1])->dtype(), channels, *affine);
+  folded.inputs.resize(3, no_value);
+  folded.inputs[2] = r.add_constant("", std::move(bias));
+  r.remove(id);
+  r.replace(user, std::move(folded));
+  return user;
+}
+
+}  // namespace
+
+bool fuse_scale(Rewriter& r) {
+  bool changed = false;
+  for (NodeId id = r.first(); id != no_node; id = r.next(id)) {
+    for (NodeId folded = fold_user(r, id); folded != no_node; folded = fold_user(r, folded)) changed = true;
+  }
+  return changed;
+}
+
+}  // namespace unmoor

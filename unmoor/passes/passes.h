@@ -1,0 +1,23 @@
+#pragma once
+
+#include "unmoor/passes/rewrite.h"
+
+namespace unmoor {
+
+// The passes as they work inside: each true if it changed anything. all.cpp lists them in order and says what they do.
+bool fold_constants(Rewriter& r);
+bool inline_constant_if(Rewriter& r);
+bool remove_identity(Rewriter& r);
+bool merge_moves(Rewriter& r);
+bool remove_duplicates(Rewriter& r);
+bool remove_dead(Rewriter& r);
+bool raise_layer_normalization(Rewriter& r);
+bool raise_activations(Rewriter& r);
+bool fuse_scale(Rewriter& r);
+bool fuse_conv(Rewriter& r);
+bool fuse_matmul(Rewriter& r);
+
+// False for what gives another result at each run.
+bool is_deterministic(const Node& node);
+
+}  // namespace unmoor

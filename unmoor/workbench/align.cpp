@@ -1,0 +1,249 @@
+#include "unmoor/workbench/align.h"
+
+#include <algorithm>
+#include <map>
+#include <set>
+
+#include "unmoor/base/error.h"
+#include "unmoor/tensor/convert.h"
+
+namespace unmoor {
+namespace {
+
+// A copy that stays when the run goes on.
+Data kept(const Data& data) {
+  if (data.is_tensor()) return data.tensor().clone();
+  if (!data.is_sequence()) return data;
+  Sequence copy;
+  for (const Data& item : data.sequence().items) copy.items.push_back(kept(item));
+  return copy;
+}
+
+// Floating values in another floating dtype; everything else as it is.
+Data converted(const Data& data, DType dtype) {
+  if (!data.is_tensor() || !is_float(data.tensor().dtype()) || !is_float(dtype) || data.tensor().dtype() == dtype) return data;
+  Tensor result(TensorType{dtype, data.tensor().shape()});
+  store(result, doubles(data.tensor()));
+  return result;
+}
+
+DType dtype_of(const Data& data) { return data.is_tensor() ? data.tensor().dtype() : DType::F32; }
+
+class Recorder : public Observer {
+ public:
+  explicit Recorder(NamedData& values) : values_(values) {}
+  bool wants(const ValueInfo&) override { return true; }
+  void on_value(const ValueInfo& info, const Data& data) override { values_[info.name] = kept(data); }
+
+ private:
+  NamedData& values_;
+};
+
+// Compares each value of the target as it is shown.
+class EntireComparison : public Observer {
+ public:
+  EntireComparison(const NamedData& expected, const AlignOptions& options) : expected_(expected), options_(options) {}
+  bool wants(const ValueInfo&) override { return true; }
+  void on_value(const ValueInfo& info, const Data& data) override {
+    AlignedValue value{info.name, info.node, info.op, dtype_of(data)};
+    value.finite = all_finite(data);
+    const auto found = expected_.find(info.name);
+    if (found != expected_.end()) value.entire = compare(found->second, data, value.dtype, options_.tolerance);
+    values.push_back(std::move(value));
+  }
+
+  std::vector<AlignedValue> values;
+
+ private:
+  const NamedData& expected_;
+  const AlignOptions& options_;
+};
+
+class Alignment {
+ public:
+  Alignment(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options)
+      : reference_(reference), target_(target), inputs_(inputs), options_(options) {}
+
+  AlignResult run() {
+    result_.reference = reference_.name();
+    result_.target = target_.name();
+    result_.tolerance = options_.tolerance;
+    for (const auto& [name, data] : inputs_) expected_[name] = data;
+    progress("reference run", 0, 0);
+    Recorder recorder(expected_);
+    const NamedData expected_outputs = reference_.run(inputs_, &recorder);
+    progress("target run", 0, 0);
+    EntireComparison entire(expected_, options_);
+    const NamedData outputs = target_.run(inputs_, &entire);
+    result_.values = std::move(entire.values);
+    compare_outputs(expected_outputs, outputs);
+    compare_single();
+    judge();
+    return std::move(result_);
+  }
+
+ private:
+  void progress(const std::string& what, size_t done, size_t total) const {
+    if (options_.progress) options_.progress(what, done, total);
+  }
+
+  void compare_outputs(const NamedData& expected, const NamedData& outputs) {
+    for (const auto& [name, data] : outputs) {
+      AlignedValue value{name, "", "", dtype_of(data)};
+      value.finite = all_finite(data);
+      const auto found = expected.find(name);
+      if (found != expected.end()) value.entire = compare(found->second, data, value.dtype, options_.tolerance);
+      const Metrics* const metrics = value.entire ? &*value.entire : nullptr;
+      if (metrics == nullptr) {
+        value.verdict = "hidden";
+      } else if (!metrics->problem.empty() || metrics->class_mismatch > 0) {
+        value.verdict = "differ";
+      } else if (options_.tolerance || !is_float(value.dtype)) {
+        value.verdict = metrics->over <= 1 ? "match" : "differ";
+      } else {
+        value.verdict = metrics->over <= 1 || metrics->rel_l2 <= output_limit(value.dtype) ? "match" : "differ";
+      }
+      result_.outputs.push_back(std::move(value));
+    }
+  }
+
+  bool selected(const StepInfo& step) const {
+    const auto listed = [](const std::vector<std::string>& list, const std::string& name) { return list.empty() || std::ranges::find(list, name) != list.end(); };
+    return listed(options_.nodes, step.node) && listed(options_.ops, step.op);
+  }
+
+  // The inputs of a step from the reference's values, rounded to what the target stores; empty if one is not shown.
+  std::optional<NamedData> step_inputs(const StepInfo& step) const {
+    NamedData given;
+    for (const std::string& name : step.inputs) {
+      if (name.empty()) continue;
+      const auto found = expected_.find(name);
+      if (found == expected_.end()) return std::nullopt;
+      const auto stored = stored_.find(name);
+      given[name] = stored == stored_.end() ? found->second : converted(found->second, stored->second);
+    }
+    return given;
+  }
+
+  // What the reference makes of exactly these inputs; its recorded values if it cannot run a step (a dump).
+  std::vector<Data> expected_outputs(const StepInfo& step, const NamedData& given) {
+    const auto found = reference_steps_.find(step.outputs.at(0));
+    if (found != reference_steps_.end() && found->second.outputs == step.outputs) {
+      NamedData widened;
+      for (const std::string& name : found->second.step.inputs) {
+        if (name.empty()) continue;
+        const auto value = given.find(name);
+        const auto recorded = expected_.find(name);
+        if (value == given.end() || recorded == expected_.end()) return recorded_outputs(step);
+        widened[name] = converted(value->second, dtype_of(recorded->second));
+      }
+      return reference_.run_step(found->second.index, widened);
+    }
+    return recorded_outputs(step);
+  }
+
+  std::vector<Data> recorded_outputs(const StepInfo& step) const {
+    std::vector<Data> outputs;
+    for (const std::string& name : step.outputs) {
+      const auto found = expected_.find(name);
+      outputs.push_back(found == expected_.end() ? Data() : found->second);
+    }
+    return outputs;
+  }
+
+  void index_reference_steps() {
+    const auto steps = reference_.steps();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      if (!steps[i].outputs.empty() && !steps[i].outputs[0].empty()) reference_steps_[steps[i].outputs[0]] = {i, steps[i], steps[i].outputs};
+    }
+  }
+
+  void compare_single() {
+    index_reference_steps();
+    for (const auto& [name, data] : inputs_) stored_[name] = dtype_of(data);
+    std::map<std::string, AlignedValue*, std::less<>> by_name;
+    for (AlignedValue& value : result_.values) {
+      stored_[value.name] = value.dtype;
+      by_name[value.name] = &value;
+    }
+    const auto steps = target_.steps();
+    for (size_t i = 0; i < steps.size(); ++i) {
+      progress("kernels alone", i, steps.size());
+      if (steps[i].node.empty() || steps[i].outputs.empty() || steps[i].outputs[0].empty() || !selected(steps[i])) continue;
+      if (!by_name.contains(steps[i].outputs[0])) continue;
+      const auto given = step_inputs(steps[i]);
+      if (!given) continue;
+      const auto actual = target_.run_step(i, *given);
+      const auto expected = expected_outputs(steps[i], *given);
+      for (size_t k = 0; k < actual.size() && k < expected.size(); ++k) {
+        const auto value = by_name.find(steps[i].outputs[k]);
+        if (value == by_name.end() || !expected[k] || !actual[k]) continue;
+        value->second->single = compare(expected[k], actual[k], value->second->dtype, options_.tolerance);
+      }
+    }
+  }
+
+  void judge() {
+    std::set<std::string> shown;
+    std::set<std::string> finite;
+    for (const auto& [name, data] : inputs_) {
+      if (all_finite(data)) finite.insert(name);
+    }
+    for (AlignedValue& value : result_.values) {
+      shown.insert(value.name);
+      value.verdict = !value.single ? "hidden" : value.single->fine() ? "match" : "differ";
+      if (!value.entire) result_.hidden.push_back(value.node);
+      if (value.verdict == "differ" && result_.first_divergent.empty()) result_.first_divergent = value.node;
+      if (value.finite) finite.insert(value.name);
+    }
+    find_nonfinite(finite);
+    const auto differs = [](const AlignedValue& value) { return value.verdict == "differ"; };
+    const bool differ = std::ranges::any_of(result_.values, differs) || std::ranges::any_of(result_.outputs, differs);
+    result_.verdict = differ ? "differ" : "match";
+  }
+
+  void find_nonfinite(const std::set<std::string>& finite) {
+    const auto first = std::ranges::find_if(result_.values, [](const AlignedValue& value) { return !value.finite; });
+    if (first == result_.values.end()) return;
+    result_.first_nonfinite = first->node;
+    result_.nonfinite_origin = "its inputs are finite";
+    for (const StepInfo& step : target_.steps()) {
+      if (std::ranges::find(step.outputs, first->name) == step.outputs.end()) continue;
+      for (const std::string& name : step.inputs) {
+        if (!name.empty() && !finite.contains(name)) result_.nonfinite_origin = cat("its input '", name, "' is not finite either");
+      }
+    }
+  }
+
+  struct ReferenceStep {
+    size_t index = 0;
+    StepInfo step;
+    std::vector<std::string> outputs;
+  };
+
+  Runner& reference_;
+  Runner& target_;
+  const NamedData& inputs_;
+  const AlignOptions& options_;
+  NamedData expected_;                               // The reference's values by name.
+  std::map<std::string, DType, std::less<>> stored_;  // How the target stores each.
+  std::map<std::string, ReferenceStep, std::less<>> reference_steps_;  // By first output.
+  AlignResult result_;
+};
+
+}  // namespace
+
+double output_limit(DType stored) {
+  switch (stored) {
+    case DType::F64: return 1e-10;
+    case DType::F32: return 1e-4;
+    case DType::F16: return 1e-2;
+    default: return 5e-2;
+  }
+}
+
+AlignResult align(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options) {
+  return Alignment(reference, target, inputs, options).run();
+}
+
+}  // namespace unmoor

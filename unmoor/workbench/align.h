@@ -1,0 +1,56 @@
+#pragma once
+
+#include <functional>
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+#include <vector>
+
+#include "unmoor/workbench/compare.h"
+#include "unmoor/workbench/result.h"
+
+namespace unmoor {
+
+struct AlignOptions {
+  std::optional<Tolerance> tolerance = std::nullopt;  // Instead of the table's, for values and outputs.
+  std::vector<std::string> nodes = {};                // Only these, if any.
+  std::vector<std::string> ops = {};
+  std::function<void(const std::string&, size_t, size_t)> progress = {};
+};
+
+// One value that both sides can show.
+struct AlignedValue {
+  std::string name;
+  std::string node;
+  std::string op;
+  DType dtype = DType::F32;                          // As the target stores it.
+  std::optional<Metrics> single = std::nullopt;      // The target's kernel alone, on the reference's inputs rounded to its dtype.
+  std::optional<Metrics> entire = std::nullopt;      // The target's own run.
+  bool finite = true;                                // The target's value holds no NaN and no infinity.
+  std::string verdict = {};                          // match, differ, hidden
+};
+
+struct AlignResult {
+  std::string reference;
+  std::string target;
+  std::string verdict;                // match or differ
+  std::string first_divergent;        // A node's name; empty if there is none.
+  std::string first_nonfinite;
+  std::string nonfinite_origin;       // In words.
+  std::vector<AlignedValue> values;   // In the target's order.
+  std::vector<AlignedValue> outputs;  // By the model's output names; judged by their entire error.
+  std::vector<std::string> hidden;    // Nodes whose values one side does not show.
+  std::optional<Tolerance> tolerance;
+
+  nlohmann::json to_json() const;
+  std::string text() const;
+};
+
+// Runs both on the same inputs and compares every value that both show, then each kernel of the target alone. The reference's values are kept in
+// memory while the target runs.
+AlignResult align(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options);
+
+// The largest relative L2 error that an output of this type may have after a whole run.
+double output_limit(DType stored);
+
+}  // namespace unmoor

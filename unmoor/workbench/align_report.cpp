@@ -1,0 +1,83 @@
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+
+#include "unmoor/workbench/align.h"
+
+namespace unmoor {
+namespace {
+
+using nlohmann::json;
+
+json value_json(const AlignedValue& value) {
+  return {{"name", value.name}, {"node", value.node}, {"op", value.op}, {"dtype", name(value.dtype)},
+          {"single", value.single ? metrics_json(*value.single) : json(nullptr)},
+          {"entire", value.entire ? metrics_json(*value.entire) : json(nullptr)}, {"verdict", value.verdict}, {"cause", nullptr}};
+}
+
+std::string over_text(const std::optional<Metrics>& metrics) {
+  if (!metrics) return "-";
+  if (!metrics->problem.empty()) return "shape";
+  if (metrics->class_mismatch > 0) return "NaN/Inf";
+  return metrics->over == 0 ? "0" : fmt::format("{:.2g}", metrics->over);
+}
+
+std::string error_text(const std::optional<Metrics>& metrics) {
+  return metrics && metrics->problem.empty() ? fmt::format("{:.2g}", metrics->rel_l2) : "-";
+}
+
+}  // namespace
+
+json AlignResult::to_json() const {
+  json result{{"reference", reference}, {"target", target}, {"verdict", verdict}, {"outputs", json::array()}, {"values", json::array()}};
+  result["first_divergent"] = first_divergent.empty() ? json(nullptr) : json(first_divergent);
+  result["first_nonfinite"] = first_nonfinite.empty() ? json(nullptr) : json(first_nonfinite);
+  result["nonfinite_origin"] = nonfinite_origin;
+  const Tolerance shown = tolerance.value_or(default_tolerance(DType::F32));
+  result["atol"] = shown.absolute;
+  result["rtol"] = shown.relative;
+  result["atol_scaled_by_rms"] = shown.scaled;
+  for (const auto& value : outputs) result["outputs"].push_back(value_json(value));
+  for (const auto& value : values) result["values"].push_back(value_json(value));
+  result["hidden"] = hidden;
+  return result;
+}
+
+std::string AlignResult::text() const {
+  std::string text;
+  const auto count = [this](std::string_view which) {
+    return std::ranges::count_if(values, [which](const AlignedValue& value) { return value.verdict == which; });
+  };
+  if (verdict == "match") {
+    text += fmt::format("match: {} agrees with {}; {} kernels alone are within tolerance\n", target, reference, count("match"));
+  } else {
+    text += fmt::format("differ: {} kernels of {} are outside of tolerance alone, {} within\n", count("differ"), target, count("match"));
+  }
+  if (!first_divergent.empty()) text += fmt::format("first divergent node: {}\n", first_divergent);
+  if (!first_nonfinite.empty()) text += fmt::format("first node that is not finite: {} ({})\n", first_nonfinite, nonfinite_origin);
+  Table outs({"output", "dtype", "rel L2", "max abs", "cosine", "verdict"}, "llrrrl");
+  for (const auto& value : outputs) {
+    const bool known = value.entire && value.entire->problem.empty();
+    outs.add({shortened(value.name, 30), std::string(name(value.dtype)), error_text(value.entire),
+              known ? fmt::format("{:.2g}", value.entire->max_abs) : value.entire ? value.entire->problem : "-",
+              known ? fmt::format("{:.6f}", value.entire->cosine) : "-", value.verdict});
+  }
+  text += outs.text();
+  std::vector<const AlignedValue*> worst;
+  for (const auto& value : values) {
+    if (value.single) worst.push_back(&value);
+  }
+  std::ranges::stable_sort(worst, [](const AlignedValue* a, const AlignedValue* b) { return a->single->over > b->single->over; });
+  if (verdict == "differ") {
+    std::ranges::stable_partition(worst, [](const AlignedValue* value) { return value->verdict == "differ"; });
+  }
+  Table table({"worst kernels alone", "op", "rel L2", "of tol.", "entire", "verdict"}, "llrrrl");
+  for (size_t i = 0; i < std::min<size_t>(worst.size(), 8); ++i) {
+    table.add({shortened(worst[i]->node, 30), shortened(worst[i]->op, 18), error_text(worst[i]->single), over_text(worst[i]->single),
+               error_text(worst[i]->entire), worst[i]->verdict});
+  }
+  return text + table.text();
+}
+
+}  // namespace unmoor

@@ -1,0 +1,207 @@
+#include "unmoor/workbench/compare.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+#include <nlohmann/json.hpp>
+
+#include "unmoor/base/error.h"
+#include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/result.h"
+
+namespace unmoor {
+namespace {
+
+// The step from |value| to the next number of the dtype.
+double unit_of(DType dtype, double value) {
+  int digits = 24;
+  int lowest = -149;
+  switch (dtype) {
+    case DType::F64: digits = 53; lowest = -1074; break;
+    case DType::F16: digits = 11; lowest = -24; break;
+    case DType::BF16: digits = 8; lowest = -133; break;
+    default: break;
+  }
+  if (value == 0) return std::ldexp(1.0, lowest);
+  return std::ldexp(1.0, std::max(std::ilogb(value) + 1 - digits, lowest));
+}
+
+double root_mean_square(const std::vector<double>& values) {
+  double sum = 0;
+  size_t count = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    sum += value * value;
+    ++count;
+  }
+  return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
+}
+
+Metrics compare_exactly(const std::vector<double>& expected, const std::vector<double>& actual) {
+  Metrics metrics;
+  metrics.elements = expected.size();
+  size_t different = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    if (expected[i] == actual[i]) continue;
+    const double error = std::fabs(expected[i] - actual[i]);
+    if (error > metrics.max_abs || different == 0) metrics.worst = i;
+    metrics.max_abs = std::max(metrics.max_abs, error);
+    ++different;
+  }
+  metrics.frac_over = expected.empty() ? 0 : static_cast<double>(different) / static_cast<double>(expected.size());
+  metrics.over = different == 0 ? 0 : std::numeric_limits<double>::infinity();
+  metrics.sqnr_db = std::numeric_limits<double>::infinity();
+  return metrics;
+}
+
+bool same_class(double expected, double actual) {
+  if (std::isnan(expected) || std::isnan(actual)) return std::isnan(expected) && std::isnan(actual);
+  if (std::isinf(expected) || std::isinf(actual)) return expected == actual;
+  return true;
+}
+
+struct Sums {
+  double error = 0, relative = 0, squares = 0, expected = 0, actual = 0, product = 0, signed_error = 0, units = 0;
+  size_t count = 0, relatives = 0, over = 0;
+};
+
+Metrics compare_floats(const std::vector<double>& expected, const std::vector<double>& actual, DType stored, Tolerance tolerance) {
+  Metrics metrics;
+  metrics.elements = expected.size();
+  const double absolute = tolerance.absolute * (tolerance.scaled ? root_mean_square(expected) : 1);
+  Sums sums;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const double e = expected[i];
+    const double a = actual[i];
+    if (!same_class(e, a)) ++metrics.class_mismatch;
+    if (!std::isfinite(e) || !std::isfinite(a)) continue;
+    const double error = std::fabs(a - e);
+    const double allowed = absolute + tolerance.relative * std::fabs(e);
+    const double over = error == 0 ? 0 : error / std::max(allowed, std::numeric_limits<double>::min());
+    if (over > metrics.over) {
+      metrics.over = over;
+      metrics.worst = i;
+    }
+    if (over > 1) ++sums.over;
+    metrics.max_abs = std::max(metrics.max_abs, error);
+    const double units = error == 0 ? 0 : error / unit_of(stored, e);
+    metrics.ulp_max = std::max(metrics.ulp_max, units);
+    sums.units += units;
+    if (e != 0) {
+      metrics.max_rel = std::max(metrics.max_rel, error / std::fabs(e));
+      sums.relative += error / std::fabs(e);
+      ++sums.relatives;
+    }
+    sums.error += error;
+    sums.signed_error += a - e;
+    sums.squares += error * error;
+    sums.expected += e * e;
+    sums.actual += a * a;
+    sums.product += a * e;
+    ++sums.count;
+  }
+  const auto count = static_cast<double>(std::max<size_t>(sums.count, 1));
+  metrics.mean_abs = sums.error / count;
+  metrics.mean_rel = sums.relatives == 0 ? 0 : sums.relative / static_cast<double>(sums.relatives);
+  metrics.bias = sums.signed_error / count;
+  metrics.rmse = std::sqrt(sums.squares / count);
+  metrics.ulp_mean = sums.units / count;
+  metrics.frac_over = static_cast<double>(sums.over) / count;
+  metrics.rel_l2 = sums.squares == 0 ? 0 : std::sqrt(sums.squares / std::max(sums.expected, std::numeric_limits<double>::min()));
+  metrics.nmse = metrics.rel_l2 * metrics.rel_l2;
+  metrics.sqnr_db = metrics.rel_l2 == 0 ? std::numeric_limits<double>::infinity() : -20 * std::log10(metrics.rel_l2);
+  const double norms = std::sqrt(sums.expected) * std::sqrt(sums.actual);
+  metrics.cosine = norms > 0 ? std::min(1.0, sums.product / norms) : (sums.squares == 0 ? 1 : 0);
+  return metrics;
+}
+
+Metrics compare_strings(const Tensor& expected, const Tensor& actual) {
+  std::vector<double> zeros(expected.elements());
+  std::vector<double> differs(expected.elements());
+  for (size_t i = 0; i < differs.size(); ++i) differs[i] = expected.strings()[i] == actual.strings()[i] ? 0 : 1;
+  return compare_exactly(zeros, differs);
+}
+
+// The worse of two, for the items of sequences.
+Metrics worse(Metrics a, Metrics b) {
+  if (!a.problem.empty()) return a;
+  if (!b.problem.empty()) return b;
+  const size_t mismatches = a.class_mismatch + b.class_mismatch;
+  Metrics result = b.over > a.over ? std::move(b) : std::move(a);
+  result.class_mismatch = mismatches;
+  return result;
+}
+
+Metrics problem(std::string text) {
+  Metrics metrics;
+  metrics.problem = std::move(text);
+  return metrics;
+}
+
+Metrics compare_tensors(const Tensor& expected, const Tensor& actual, DType stored, const std::optional<Tolerance>& tolerance) {
+  if (expected.shape() != actual.shape()) return problem(cat("the shape is ", actual.shape(), ", not ", expected.shape()));
+  const bool both_float = is_float(expected.dtype()) && is_float(actual.dtype());
+  if (!both_float && expected.dtype() != actual.dtype()) return problem(cat("the dtype is ", actual.dtype(), ", not ", expected.dtype()));
+  if (expected.dtype() == DType::String) return compare_strings(expected, actual);
+  if (expected.dtype() == DType::C64 || expected.dtype() == DType::C128) {
+    const DType part = expected.dtype() == DType::C64 ? DType::F32 : DType::F64;
+    const auto parts = [part](const Tensor& tensor) {
+      Shape shape = tensor.shape();
+      shape.push_back(2);
+      return Tensor::view({part, shape}, tensor.bytes(), std::make_shared<Tensor>(tensor));
+    };
+    return compare_floats(doubles(parts(expected)), doubles(parts(actual)), part, tolerance.value_or(default_tolerance(part)));
+  }
+  if (!both_float) return compare_exactly(doubles(expected), doubles(actual));
+  return compare_floats(doubles(expected), doubles(actual), stored, tolerance.value_or(default_tolerance(stored)));
+}
+
+}  // namespace
+
+Tolerance default_tolerance(DType stored) {
+  switch (stored) {
+    case DType::F64: return {1e-12, 1e-12, true};
+    case DType::F32: return {2e-5, 2e-5, true};
+    case DType::F16: return {2e-3, 2e-3, true};
+    case DType::BF16: return {1.6e-2, 1.6e-2, true};
+    default: return {0.15, 0.15, true};
+  }
+}
+
+Metrics compare(const Data& expected, const Data& actual, DType stored, const std::optional<Tolerance>& tolerance) {
+  if (expected.is_tensor() && actual.is_tensor()) return compare_tensors(expected.tensor(), actual.tensor(), stored, tolerance);
+  if (expected.is_sequence() && actual.is_sequence()) {
+    const auto& e = expected.sequence().items;
+    const auto& a = actual.sequence().items;
+    if (e.size() != a.size()) return problem(cat("the sequence has ", a.size(), " items, not ", e.size()));
+    Metrics metrics;
+    for (size_t i = 0; i < e.size(); ++i) metrics = worse(std::move(metrics), compare(e[i], a[i], stored, tolerance));
+    return metrics;
+  }
+  if (expected.is_map() && actual.is_map()) {
+    Metrics metrics = compare(expected.map().keys, actual.map().keys, stored, tolerance);
+    if (expected.map().values.size() != actual.map().values.size()) return problem("the maps differ in size");
+    for (size_t i = 0; i < expected.map().values.size(); ++i) {
+      metrics = worse(std::move(metrics), compare(expected.map().values[i], actual.map().values[i], stored, tolerance));
+    }
+    return metrics;
+  }
+  return !expected && !actual ? Metrics{} : problem("one is there and the other is not, or their kinds differ");
+}
+
+nlohmann::json metrics_json(const Metrics& m) {
+  if (!m.problem.empty()) return {{"problem", m.problem}, {"excess_e", nullptr}, {"excess_p", nullptr}};
+  return {{"max_abs", number(m.max_abs)}, {"mean_abs", number(m.mean_abs)}, {"max_rel", number(m.max_rel)}, {"mean_rel", number(m.mean_rel)},
+          {"cosine", number(m.cosine)}, {"rel_l2", number(m.rel_l2)}, {"rmse", number(m.rmse)}, {"nmse", number(m.nmse)},
+          {"sqnr_db", number(m.sqnr_db)}, {"ulp_max", number(m.ulp_max)}, {"ulp_mean", number(m.ulp_mean)}, {"frac_over", number(m.frac_over)},
+          {"bias", number(m.bias)}, {"over", number(m.over)}, {"worst", m.worst}, {"elements", m.elements},
+          {"class_mismatch", m.class_mismatch}, {"excess_e", nullptr}, {"excess_p", nullptr}};
+}
+
+bool all_finite(const Data& data) {
+  if (data.is_sequence()) return std::ranges::all_of(data.sequence().items, all_finite);
+  if (!data.is_tensor() || !is_float(data.tensor().dtype())) return true;
+  return std::ranges::all_of(doubles(data.tensor()), [](double value) { return std::isfinite(value); });
+}
+
+}  // namespace unmoor

@@ -1,0 +1,51 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <optional>
+#include <string>
+
+#include "unmoor/tensor/tensor.h"
+
+namespace unmoor {
+
+// |actual - expected| <= absolute * scale + relative * |expected|, where scale is the root mean square of what is expected for the built-in table
+// and 1 for what the user gave: docs/decisions/align-tolerance.md.
+struct Tolerance {
+  double absolute = 0;
+  double relative = 0;
+  bool scaled = true;
+};
+Tolerance default_tolerance(DType stored);
+
+// How far two tensors are apart. Elements that are not finite in either are left out of the numbers and counted as class mismatches where they are
+// not the same.
+struct Metrics {
+  double max_abs = 0;
+  double mean_abs = 0;
+  double max_rel = 0;   // |a-e| / |e| over e that are not 0.
+  double mean_rel = 0;
+  double cosine = 1;
+  double rel_l2 = 0;    // sqrt(sum (a-e)^2 / sum e^2)
+  double rmse = 0;
+  double nmse = 0;      // rel_l2 squared
+  double sqnr_db = 0;   // -20 log10(rel_l2); infinite if equal
+  double ulp_max = 0;   // In units of the last place of the expected value, in the stored dtype.
+  double ulp_mean = 0;
+  double frac_over = 0;  // Share of elements over the tolerance.
+  double bias = 0;      // mean(a-e)
+  double over = 0;      // Worst |a-e| over its tolerance.
+  size_t worst = 0;     // Its index.
+  size_t elements = 0;
+  size_t class_mismatch = 0;  // NaN against a number, infinities of other signs.
+  std::string problem = {};   // Set if shapes or kinds differ: then nothing was compared.
+
+  bool fine() const { return problem.empty() && class_mismatch == 0 && over <= 1; }
+};
+
+// `stored` is the dtype that the actual values were computed in; expected may be wider. Integers, bools and strings are compared exactly.
+Metrics compare(const Data& expected, const Data& actual, DType stored, const std::optional<Tolerance>& tolerance);
+
+nlohmann::json metrics_json(const Metrics& metrics);
+bool all_finite(const Data& data);
+
+}  // namespace unmoor

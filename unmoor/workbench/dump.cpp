@@ -1,0 +1,133 @@
+#include "unmoor/workbench/dump.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <cctype>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "unmoor/base/error.h"
+#include "unmoor/base/file.h"
+#include "unmoor/formats/npy.h"
+
+namespace unmoor {
+namespace {
+
+using nlohmann::json;
+namespace fs = std::filesystem;
+
+std::string percent_decoded(const std::string& text) {
+  std::string result;
+  for (size_t i = 0; i < text.size(); ++i) {
+    const bool code = text[i] == '%' && i + 2 < text.size() && std::isxdigit(static_cast<unsigned char>(text[i + 1])) != 0 &&
+                      std::isxdigit(static_cast<unsigned char>(text[i + 2])) != 0;
+    if (code) {
+      result += static_cast<char>(std::stoi(text.substr(i + 1, 2), nullptr, 16));
+      i += 2;
+    } else {
+      result += text[i];
+    }
+  }
+  return result;
+}
+
+// A tensor under the dtype that the manifest gives it, where .npy has only its bits.
+Tensor typed(const Tensor& stored, const std::string& dtype_text) {
+  const auto dtype = dtype_named(dtype_text);
+  if (!dtype || stored.dtype() == *dtype) return stored;
+  if (bits_of(*dtype) != bits_of(stored.dtype())) fail(ErrorKind::InvalidModel, "a dump holds ", stored.dtype(), " for ", dtype_text);
+  return Tensor::view({*dtype, stored.shape()}, stored.bytes(), std::make_shared<Tensor>(stored));
+}
+
+class DumpRunner : public Runner {
+ public:
+  explicit DumpRunner(std::string folder) : folder_(std::move(folder)) {
+    const fs::path manifest = fs::path(folder_) / "manifest.json";
+    if (fs::exists(manifest)) {
+      const json parsed = json::parse(read_file(manifest.string()), nullptr, false);
+      if (!parsed.is_object() || !parsed.contains("values") || !parsed["values"].is_array()) {
+        fail(ErrorKind::InvalidModel, "'", manifest.string(), "' is no manifest of values");
+      }
+      for (const auto& value : parsed["values"]) {
+        if (!value.is_object() || !value.contains("name") || !value.contains("file")) {
+          fail(ErrorKind::InvalidModel, "'", manifest.string(), "' has an entry without a name or a file");
+        }
+        entries_.push_back({value.at("name").get<std::string>(), value.at("file").get<std::string>(), value.value("dtype", "")});
+      }
+      return;
+    }
+    std::vector<fs::path> files;
+    for (const auto& entry : fs::directory_iterator(folder_)) {
+      if (entry.path().extension() == ".npy") files.push_back(entry.path().filename());
+    }
+    std::sort(files.begin(), files.end());
+    for (const auto& file : files) entries_.push_back({percent_decoded(file.stem().string()), file.string(), ""});
+  }
+
+  std::string name() const override { return folder_; }
+  std::vector<ValueInfo> inputs() const override { return {}; }
+  std::vector<ValueInfo> outputs() const override { return values(); }
+  std::vector<ValueInfo> values() const override {
+    std::vector<ValueInfo> infos;
+    for (const Entry& entry : entries_) infos.push_back({entry.name, TensorType{DType::F32, Shape::of_unknown_rank()}, "", ""});
+    return infos;
+  }
+  NamedData run(const NamedData&, Observer* observer) override {
+    NamedData all;
+    for (const Entry& entry : entries_) {
+      const Tensor tensor = typed(read_npy((fs::path(folder_) / entry.file).string()), entry.dtype);
+      const ValueInfo info{entry.name, tensor.type(), "", ""};
+      if (observer != nullptr && observer->wants(info)) observer->on_value(info, tensor);
+      all[entry.name] = tensor;
+    }
+    return all;
+  }
+  std::vector<double> time_runs(const NamedData&, size_t, double) override {
+    fail(ErrorKind::Unsupported, "'", folder_, "' holds values and cannot be timed");
+  }
+
+ private:
+  struct Entry {
+    std::string name;
+    std::string file;
+    std::string dtype;
+  };
+  std::string folder_;
+  std::vector<Entry> entries_;
+};
+
+}  // namespace
+
+DumpWriter::DumpWriter(std::string folder) : folder_(std::move(folder)) {
+  std::error_code problem;
+  fs::create_directories(folder_, problem);
+  if (problem) fail(ErrorKind::Io, "cannot make the folder '", folder_, "': ", problem.message());
+}
+
+void DumpWriter::on_value(const ValueInfo& info, const Data& data) { add(info.name, data); }
+
+void DumpWriter::add(const std::string& name, const Data& data) {
+  if (!data.is_tensor()) return;
+  Entry entry{name, fmt::format("{:06}.npy", entries_.size()), std::string(unmoor::name(data.tensor().dtype())), data.tensor().shape().dims()};
+  write_npy(data.tensor(), (fs::path(folder_) / entry.file).string());
+  entries_.push_back(std::move(entry));
+}
+
+void DumpWriter::finish() {
+  json values = json::array();
+  for (const Entry& entry : entries_) {
+    values.push_back({{"name", entry.name}, {"file", entry.file}, {"dtype", entry.dtype}, {"shape", entry.shape}});
+  }
+  write_file((fs::path(folder_) / "manifest.json").string(),
+             json{{"values", values}}.dump(1, ' ', false, json::error_handler_t::replace));
+}
+
+bool is_dump(const std::string& path) {
+  std::error_code ignored;
+  return fs::is_directory(path, ignored);
+}
+
+std::unique_ptr<Runner> open_dump(const std::string& folder) { return std::make_unique<DumpRunner>(folder); }
+
+}  // namespace unmoor

@@ -1,0 +1,37 @@
+#pragma once
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "unmoor/runtime/runner.h"
+
+namespace unmoor {
+
+// Writes values as they are shown into a folder: one .npy a value, and manifest.json when it is finished.
+class DumpWriter : public Observer {
+ public:
+  explicit DumpWriter(std::string folder);  // Made if missing. Fails with Io.
+  bool wants(const ValueInfo&) override { return true; }
+  void on_value(const ValueInfo& info, const Data& data) override;
+  void add(const std::string& name, const Data& data);
+  void finish();  // Writes the manifest.
+  size_t count() const { return entries_.size(); }
+
+ private:
+  struct Entry {
+    std::string name;
+    std::string file;
+    std::string dtype;
+    std::vector<int64_t> shape;
+  };
+  std::string folder_;
+  std::vector<Entry> entries_;
+};
+
+// A folder of values written by DumpWriter, or of .npy files named after values (percent-encoded), as a runner: its run shows what is there.
+// Fails with Io or InvalidModel.
+std::unique_ptr<Runner> open_dump(const std::string& folder);
+bool is_dump(const std::string& path);  // A folder.
+
+}  // namespace unmoor

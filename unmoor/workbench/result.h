@@ -1,0 +1,46 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+
+#include "unmoor/formats/onnx/onnx.h"
+#include "unmoor/runtime/runner.h"
+
+namespace unmoor {
+
+// What a tool found: an exit status (docs/cli.md), why, the tool's own keys as JSON, and the same for people.
+struct Outcome {
+  int status = 0;      // 0 fine, 1 a finding.
+  std::string reason;  // Empty if 0.
+  std::string text;    // For the terminal, at most 80 columns where names allow.
+};
+
+// Numbers as results spell them: NaN and infinities are texts.
+nlohmann::json number(double value);
+// The model's part of a result. Inputs as run if given, else as declared.
+nlohmann::json model_json(const Model& model, const NamedData* inputs);
+// This machine: processor, cores, memory, system.
+nlohmann::json host_json();
+nlohmann::json type_json(const std::string& name, const Type& type);
+// Dimensions as numbers; unknown ones as their symbol or "?".
+nlohmann::json shape_json(const Shape& shape);
+// The `plan` object of run.
+nlohmann::json plan_json(const PlanInfo& plan);
+std::string now_text();  // ISO 8601, UTC.
+
+// Columns of text, each as wide as it needs, the first left and numbers right if `right` says so.
+class Table {
+ public:
+  explicit Table(std::vector<std::string> head, std::string right = {}) : right_(std::move(right)) { rows_.push_back(std::move(head)); }
+  void add(std::vector<std::string> row) { rows_.push_back(std::move(row)); }
+  std::string text() const;
+
+ private:
+  std::vector<std::vector<std::string>> rows_;
+  std::string right_;  // 'r' for a column that is set right.
+};
+std::string short_number(double value);            // Four significant digits.
+std::string short_bytes(double bytes);             // "1.5 MB"
+std::string shortened(const std::string& name, size_t width);  // The middle left out.
+
+}  // namespace unmoor
