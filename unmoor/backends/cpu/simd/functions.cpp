@@ -81,8 +81,6 @@ HWY_INLINE V softplus_f(V x, V, V) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Add(hn::Max(x, hn::Zero(D())), tail));
 }
 HWY_INLINE V mish_f(V x, V a, V b) { return hn::Mul(x, tanh(softplus_f(x, a, b))); }
-HWY_INLINE V sin_f(V x, V, V) { return hn::Sin(D(), x); }
-HWY_INLINE V cos_f(V x, V, V) { return hn::Cos(D(), x); }
 
 using FunctionTable = std::array<UnaryLoop, function_count>;
 const FunctionTable& function_table() {
@@ -90,7 +88,7 @@ const FunctionTable& function_table() {
       loop<identity_f>, loop<clamp_f>, loop<sigmoid_f>, loop<tanh_f>, loop<exp_f>, loop<log_f>, loop<sqrt_f>, loop<reciprocal_f>,
       loop<neg_f>, loop<abs_f>, loop<floor_f>, loop<ceil_f>, loop<round_f>, loop<erf_f>, loop<sign_f>,
       loop<gelu_f>, loop<gelu_tanh_f>, loop<swish_f>, loop<hard_swish_f>, loop<hard_sigmoid_f>, loop<leaky_relu_f>, loop<elu_f>, loop<celu_f>,
-      loop<selu_f>, loop<softplus_f>, loop<softsign_f>, loop<mish_f>, loop<thresholded_relu_f>, loop<sin_f>, loop<cos_f>};
+      loop<selu_f>, loop<softplus_f>, loop<softsign_f>, loop<mish_f>, loop<thresholded_relu_f>};
   return table;
 }
 
