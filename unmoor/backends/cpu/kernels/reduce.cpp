@@ -209,7 +209,16 @@ Kernel reduce_kernel(const ReduceOp& one) {
               }};
 }
 
-// The place of the first greatest or least element along an axis, as ArgMax and ArgMin say.
+// The place of the first greatest or least of n elements; NaN is either.
+size_t best_of(const float* line, size_t n, size_t step, bool greatest) {
+  size_t best = 0;
+  for (size_t j = 0; j < n && !std::isnan(line[best * step]); ++j) {
+    const float value = line[j * step];
+    if (std::isnan(value) || (greatest ? value > line[best * step] : value < line[best * step])) best = j;
+  }
+  return best;
+}
+
 Prepared prepare_arg(const OpCall& call, Device& device) {
   const Shape& shape = call.input(0).shape;
   const size_t axis = shape.axis(call.integer("axis", 0));
@@ -222,13 +231,7 @@ Prepared prepare_arg(const OpCall& call, Device& device) {
     auto* const y = reinterpret_cast<int64_t*>(args.outputs[0].host());
     machine.pool().ranges(outer * inner, 8192 / (length + 1) + 1, [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) {
-        const float* const line = x + i / inner * length * inner + i % inner;
-        size_t best = 0;
-        for (size_t j = 1; j < length; ++j) {
-          const float value = line[j * inner];
-          if (greatest ? value > line[best * inner] : value < line[best * inner]) best = j;
-        }
-        y[i] = static_cast<int64_t>(best);
+        y[i] = static_cast<int64_t>(best_of(x + i / inner * length * inner + i % inner, length, inner, greatest));
       }
     });
   }};

@@ -25,11 +25,12 @@ std::vector<double> factors_of(const OpCall& call) {
 
 // Where output position `at` lies on the input axis, as coordinate_transformation_mode says.
 double position(const std::string& mode, double at, double in, double out, double factor) {
+  const double exact = factor * in;  // The output's size before it was cut to a whole number.
   if (mode == "asymmetric") return at / factor;
-  if (mode == "align_corners") return out == 1 ? 0 : at * (in - 1) / (out - 1);
-  if (mode == "pytorch_half_pixel") return out > 1 ? (at + 0.5) / factor - 0.5 : 0;
+  if (mode == "align_corners") return exact == 1 ? 0 : at * (in - 1) / (exact - 1);
+  if (mode == "pytorch_half_pixel" && exact == 1) return -0.5;
   if (mode == "half_pixel_symmetric") {
-    const double adjustment = out / (factor * in);
+    const double adjustment = out / exact;
     return in / 2 * (1 - adjustment) + (at + 0.5) / factor - 0.5;
   }
   return (at + 0.5) / factor - 0.5;
@@ -71,6 +72,7 @@ Support supports_resize(const OpCall& call) {
   if (coordinates == "tf_crop_and_resize" || coordinates == "tf_half_pixel_for_nn") {
     return no(Reason::Attribute, "coordinate_transformation_mode ", coordinates);
   }
+  if (call.text("keep_aspect_ratio_policy", "stretch") != "stretch") return no(Reason::Attribute, "keep_aspect_ratio_policy");
   if (call.has(2) && call.constant(2) == nullptr) return no(Reason::Dynamic, "scales are not constant");
   if (Support rest = all_of(integer_is(call, "antialias", 0, 0), integer_is(call, "exclude_outside", 0, 0)); !rest) return rest;
   if (mode == "nearest") {
