@@ -137,18 +137,28 @@ Op bit_op(std::string name, std::string summary, const std::vector<DType>& dtype
   return op;
 }
 
+// Signed numbers keep their sign on the way to the right. A negative shift moves all bits out, as one of the width or more.
 void shift_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const bool left = call.text("direction", "") == "LEFT";
-  const size_t width = bits_of(call.input(0).dtype);
-  bits([left, width](uint64_t a, uint64_t b) { return b >= width ? 0 : left ? a << b : a >> b; })(call, in, out);
+  const auto width = static_cast<int64_t>(bits_of(call.input(0).dtype));
+  binary_reference(call, in, out, [left, width](auto a, auto b) {
+    using T = decltype(a);
+    if constexpr (std::is_same_v<T, double>) {
+      return b;  // Not reached: the schema asks for integers.
+    } else {
+      const bool all = b < T{0} || b >= static_cast<T>(width);
+      if (all && (left || !std::is_signed_v<T>)) return T{0};
+      if (left) return static_cast<T>(static_cast<uint64_t>(a) << static_cast<uint64_t>(b));
+      return static_cast<T>(a >> (all ? T{63} : b));
+    }
+  });
 }
 
 void add_bits(OpSet& ops) {
   ops.add(bit_op("BitwiseAnd", "Bits set in both.", integer_types(), bits([](uint64_t a, uint64_t b) { return a & b; })));
   ops.add(bit_op("BitwiseOr", "Bits set in either.", integer_types(), bits([](uint64_t a, uint64_t b) { return a | b; })));
   ops.add(bit_op("BitwiseXor", "Bits set in one of both.", integer_types(), bits([](uint64_t a, uint64_t b) { return a ^ b; })));
-  Op shift = bit_op("BitShift", "A shifted by B bits, LEFT or RIGHT; 0 where B is the width or more.",
-                    {DType::U8, DType::U16, DType::U32, DType::U64}, shift_reference);
+  Op shift = bit_op("BitShift", "A shifted by B bits, LEFT or RIGHT (then a sign stays).", integer_types(), shift_reference);
   shift.infer = [](const OpCall& call) {
     const std::string direction = call.text("direction", "");
     if (direction != "LEFT" && direction != "RIGHT") {
@@ -157,6 +167,7 @@ void add_bits(OpSet& ops) {
     return infer_binary(call);
   };
   shift.cases = {"u8[3]{16,4,255} u8[3]{1,2,9} direction=LEFT,RIGHT", "u32[2,3] u32[3]{0,1,31} direction=LEFT,RIGHT",
+                 "i32[3]{-8,4,-1} i32[3]{1,-1,32} direction=LEFT,RIGHT", "i8[3]{64,1,-128} i8[3]{1,7,1} direction=LEFT,RIGHT",
                  "u64[4] u64[]{3} direction=LEFT,RIGHT", "u16[0,3] u16[3] direction=LEFT"};
   ops.add(std::move(shift));
 

@@ -43,7 +43,9 @@ template <class T>
 T modulo(T a, T b, bool fmod) {
   if constexpr (std::is_same_v<T, double>) {
     const double rest = std::fmod(a, b);
-    return !fmod && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    if (fmod || std::isnan(rest)) return rest;
+    if (rest == 0) return std::copysign(0.0, b);
+    return (rest < 0) != (b < 0) ? rest + b : rest;
   } else {
     if (b == 0) return 0;
     if constexpr (std::is_signed_v<T>) {
@@ -157,18 +159,13 @@ void add_power_and_modulo(OpSet& ops) {
 
   Op mod = arithmetic("Mod", "The remainder of a division: of the divisor's sign, or of the dividend's if fmod is 1.", 4, Rounding::Steps);
   mod.attributes = {{"fmod", int64_t{0}}};
-  mod.infer = [](const OpCall& call) {
-    if (is_float(call.input(0).dtype) && call.integer("fmod", 0) == 0) {
-      fail(ErrorKind::InvalidModel, title(call), ": fmod is 0; ONNX defines that for integers only, not for ", call.input(0).dtype);
-    }
-    return infer_binary(call);
-  };
   mod.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     const bool fmod = call.integer("fmod", 0) != 0;
     binary_reference(call, in, out, [fmod](auto a, auto b) { return modulo(a, b, fmod); });
   };
   mod.cases = {"T[2,3,4] T[2,3,4]~positive fmod=1",
                "f32[4]{-4.5,4.5,-4.5,4.5} f32[4]{2,2,-2,-2} fmod=1",
+               "f32[6]{-4.5,4.5,-4.5,4.5,0,-3} f32[6]{2,2,-2,-2,-2,inf} fmod=0",
                "i32[6]{-4,7,5,4,-7,8} i32[6]{2,-3,8,-2,3,5} fmod=0,1",
                "i64[2,3] i64[3]~positive",
                "u8[4]{255,9,7,0} u8[]{5}",

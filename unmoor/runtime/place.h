@@ -4,6 +4,7 @@
 #include <string>
 #include <vector>
 
+#include "unmoor/passes/infer.h"
 #include "unmoor/runtime/plan.h"
 
 namespace unmoor {
@@ -16,7 +17,7 @@ struct Choice {
 // `only` forces kernels of that name for operators that have one.
 Choice choose_kernel(const OpCall& call, const Device& device, const std::string& only);
 
-bool is_control_flow(const Node& node);
+
 // All tensors with known shapes: what a kernel with buffers needs.
 bool has_known_types(const OpCall& call);
 

@@ -86,6 +86,14 @@ TEST(Cases, inputs_can_be_absent_given_constant_or_generated) {
   EXPECT_EQ(a_case.outputs, 2U);
 }
 
+TEST(Cases, a_constant_can_name_its_generator) {
+  for (const char* text : {"Example f32[3]!~positive", "Example f32[3]~positive!"}) {
+    const Case a_case = parse_case(text);
+    EXPECT_TRUE(a_case.inputs[0].constant);
+    EXPECT_EQ(a_case.inputs[0].generator, "positive");
+  }
+}
+
 TEST(Cases, a_text_can_be_pasted_back) {
   const std::string text = "Example f32[3]~unit - i64[2]{6,4} axis=-1 pads=[1,2]";
   EXPECT_EQ(parse_case(text).text, text);

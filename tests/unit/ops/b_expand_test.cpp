@@ -17,7 +17,11 @@ std::vector<Case> all_cases(bool only_expanding) {
   std::vector<Case> cases;
   for (const auto& [op_name, op] : all_ops().all()) {
     if (!op.reference || (only_expanding && !op.expand)) continue;
-    for (auto& a_case : cases_of(op, tested)) cases.push_back(std::move(a_case));
+    try {
+      for (auto& a_case : cases_of(op, tested)) cases.push_back(std::move(a_case));
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
   }
   return cases;
 }
@@ -32,6 +36,7 @@ std::vector<Data> run_nodes(const Graph& graph, const std::vector<Data>& inputs)
   for (const Node& node : graph.nodes()) {
     OpCall call = call_for(graph, node);
     std::vector<Data> in;
+    in.reserve(node.inputs.size());  // The call points into it.
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       in.push_back(node.inputs[i] == no_value ? Data() : values[Graph::index(node.inputs[i])]);
       if (in.back().is_tensor()) {
@@ -130,7 +135,8 @@ TEST(EveryCase, an_expansion_computes_what_the_reference_does) {
       const auto found = run_nodes(expanded(call), built.inputs);
       ASSERT_EQ(found.size(), expected.size());
       for (size_t i = 0; i < found.size(); ++i) {
-        if (expected[i].is_tensor()) EXPECT_EQ(difference(expected[i].tensor(), found[i].tensor()), "") << "output " << i;
+        if (!expected[i].is_tensor()) continue;
+        EXPECT_EQ(difference(expected[i].tensor(), found[i].tensor()), "") << "output " << i;
         ++checked;
       }
     } catch (const std::exception& error) {
@@ -144,7 +150,8 @@ TEST(EveryOperator, with_a_reference_has_cases) {
   for (const auto& [op_name, op] : all_ops().all()) {
     bool takes_tensors = true;
     for (const Port& port : op.inputs) takes_tensors &= !port.dtypes.empty() || op_name == "Identity";
-    if (op.reference && takes_tensors) EXPECT_FALSE(op.cases.empty()) << op_name << " has no case";
+    if (!op.reference || !takes_tensors) continue;
+    EXPECT_FALSE(op.cases.empty()) << op_name << " has no case";
   }
 }
 

@@ -54,6 +54,9 @@ KernelTable make_kernels() {
   KernelTable table;
   add_binary_kernels(table);
   add_matmul_kernels(table);
+  add_depthwise_kernels(table);
+  add_conv_kernels(table);
+  add_pool_kernels(table);
   table.set_generic(generic_kernel());
   return table;
 }
