@@ -129,6 +129,13 @@ void Compiler::compile_missing() {
   cache_.trim();
 }
 
+std::vector<KernelSource> Compiler::sources() {
+  const std::lock_guard lock(mutex_);
+  std::vector<KernelSource> result;
+  for (const auto& [key, kernel] : kernels_) result.push_back(kernel->source());
+  return result;
+}
+
 void Compiler::compile_in_child(const std::vector<std::shared_ptr<CompiledKernel>>& kernels, size_t first, size_t step) const {
   json request{{"vendor", vendor_}, {"device", device_index_}, {"fingerprint", driver_->fingerprint()}, {"kernels", json::array()}};
   for (size_t i = first; i < kernels.size(); i += step) {

@@ -42,6 +42,8 @@ class Compiler {
   std::shared_ptr<CompiledKernel> kernel(const KernelSource& source);
   // Compiles and loads all kernels that are not loaded. Fails with Device, naming the kernel, with the compiler's last words.
   void compile_missing();
+  // All that was asked for so far.
+  std::vector<KernelSource> sources();
 
  private:
   std::string key_of(const KernelSource& source) const;
