@@ -3,7 +3,7 @@ import { column, list, num, type Metrics } from './data';
 import { clip, digits, metric, percent, time, times } from './format';
 import { levelOf, type Page } from './page';
 import { statePill, stateOf } from './states';
-import { whyNot } from './sections/plan';
+import { reasonText, whyNot } from './sections/plan';
 import { verdictKind } from './sections/align';
 import { W, fill } from './words';
 
@@ -23,7 +23,7 @@ function places(page: Page, node: number): HTMLElement | null {
     [W.kernel, doc.plan?.kernel?.[node] || null],
     [W.why, page.refused(node) ? whyNot(page, node) : doc.plan?.choice?.[node] && page.role(device) !== 'target' ? W.by_choice : null],
     ...rows.flatMap((row): Fact[] => [[row.platform ?? W.platform, statePill(stateOf(row.state))],
-      ['', [(W.reasons as Record<string, string>)[row.reason ?? ''] ?? row.reason, row.detail, row.advice].filter(Boolean).join(': ') || null]]),
+      ['', reasonText(row.reason, row.detail, row.advice) || null]]),
   ]);
 }
 
@@ -31,7 +31,7 @@ function refusalList(page: Page, node: number): HTMLElement | null {
   const refusals = list(page.doc.plan?.refusals?.[node]);
   if (!refusals.length) return null;
   return h('details', {}, h('summary', {}, fill(W.all_refusals, { n: refusals.length })), h('ul', { class: 'plainlist' }, ...refusals.slice(0, 50).map((item) =>
-    h('li', {}, h('b', {}, [item.device, item.kernel].filter(Boolean).join(' · ')), ' ', [(W.reasons as Record<string, string>)[item.reason ?? ''] ?? item.reason, item.detail].filter(Boolean).join(': ')))));
+    h('li', {}, h('b', {}, [item.device, item.kernel].filter(Boolean).join(' · ')), ' ', reasonText(item.reason, item.detail)))));
 }
 
 const metricRow = (part: string, metrics: Metrics | undefined): Fact[] => Object.entries(metrics ?? {}).filter(([, value]) => num(value) !== null).slice(0, 8)

@@ -92,11 +92,15 @@ function placement(page: Page): HTMLElement {
   });
 }
 
+export function reasonText(reason: string | undefined, ...more: (string | undefined)[]): string {
+  return [(W.reasons as Record<string, string>)[reason ?? ''] ?? reason, ...more].filter(Boolean).join(': ');
+}
+
 // The target's own word on a node it does not run.
 export function whyNot(page: Page, node: number): string {
   const refusals = list(page.doc.plan?.refusals?.[node]);
   const first = refusals.find((item) => page.role(page.deviceIndex(item.device ?? '')) === 'target') ?? refusals[0];
-  return first ? [first.reason, first.detail].filter(Boolean).join(': ') : W.unknown;
+  return first ? reasonText(first.reason, first.detail) : W.unknown;
 }
 
 function copyTable(page: Page): HTMLElement | null {
