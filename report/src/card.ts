@@ -1,5 +1,5 @@
 import { command, h, nodeHash, pill } from './dom';
-import { column, list, num, type Metrics } from './data';
+import { column, list, num, records, type Metrics } from './data';
 import { clip, digits, metric, percent, time, times } from './format';
 import { levelOf, type Page } from './page';
 import { statePill, stateOf } from './states';
@@ -17,7 +17,7 @@ function facts(title: string, rows: Fact[]): HTMLElement | null {
 function places(page: Page, node: number): HTMLElement | null {
   const { doc, graph } = page;
   const device = page.deviceOf(node);
-  const rows = list(doc.scan?.nodes).filter((row) => graph.find(row.node) === node);
+  const rows = records(doc.scan?.nodes).filter((row) => graph.find(row.node) === node);
   return facts(W.where, [
     [W.device, device >= 0 ? page.devices[device] : null],
     [W.kernel, doc.plan?.kernel?.[node] || null],
@@ -28,7 +28,7 @@ function places(page: Page, node: number): HTMLElement | null {
 }
 
 function refusalList(page: Page, node: number): HTMLElement | null {
-  const refusals = list(page.doc.plan?.refusals?.[node]);
+  const refusals = records(page.doc.plan?.refusals?.[node]);
   if (!refusals.length) return null;
   return h('details', {}, h('summary', {}, fill(W.all_refusals, { n: refusals.length })), h('ul', { class: 'plainlist' }, ...refusals.slice(0, 50).map((item) =>
     h('li', {}, h('b', {}, [item.device, item.kernel].filter(Boolean).join(' · ')), ' ', reasonText(item.reason, item.detail)))));
@@ -44,7 +44,7 @@ function numbers(page: Page, node: number): HTMLElement | null {
   const single = column(align.single, graph.size)?.[node] ?? null;
   const entire = column(align.entire, graph.size)?.[node] ?? null;
   const far = limits.single?.[node] ?? null;
-  const values = list(align.values).filter((value) => graph.find(value.node) === node).slice(0, 4);
+  const values = records(align.values).filter((value) => graph.find(value.node) === node).slice(0, 4);
   const rows: Fact[] = [
     [W.axis_single, single === null ? null : digits(single)], [W.axis_entire, entire === null ? null : digits(entire)],
     [limits.kind === 'excess' ? W.excess : W.over, far === null ? null : pill(levelOf(far, limits), times(far))],

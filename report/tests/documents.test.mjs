@@ -42,6 +42,26 @@ test('without script the verdict, numbers, answers and steps are read', async ()
   await context.close();
 });
 
+test('what has the wrong type is left out, and the rest is drawn', async () => {
+  const junk = [null, 3, 'x', [], {}, [null, 1, 'x', {}, []], true];
+  const paths = [];
+  const walk = (value, path, depth) => {
+    if (path.length) paths.push(path);
+    if (depth && value && typeof value === 'object') for (const key of Object.keys(value).slice(0, Array.isArray(value) ? 1 : 99)) walk(value[key], [...path, key], depth - 1);
+  };
+  walk(documents['one node'](), [], 4);
+  const { page, errors, context } = await openPage(browser, {});
+  for (let i = 0; i < paths.length; i += 5) {
+    const data = documents['one node']();
+    const path = paths[i];
+    path.slice(0, -1).reduce((object, key) => object[key], data)[path.at(-1)] = junk[i % junk.length];
+    await page.setContent(renderReport(data));
+    assert.equal(await page.locator('html.script').count(), 1);
+    assert.deepEqual(errors, [], `${path.join('.')} ${JSON.stringify(junk[i % junk.length])}`);
+  }
+  await context.close();
+});
+
 test('hostile names stay text', async () => {
   const data = documents.hostile();
   const { page, errors, context } = await openPage(browser, data);
