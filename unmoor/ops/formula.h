@@ -12,6 +12,8 @@ namespace unmoor {
 class Formula {
  public:
   explicit Formula(GraphBuilder& builder);
+  // With arithmetic in the dtype given.
+  Formula(GraphBuilder& builder, DType dtype) : builder_(builder), dtype_(dtype) {}
 
   const OpCall& call() const { return builder_.call(); }
   bool has(size_t i) const { return builder_.input(i) != no_value; }

@@ -154,7 +154,10 @@ void reduce_reference(Kind kind, const OpCall& call, std::span<const Data> in, O
 }
 
 void expand_reduce(Kind kind, GraphBuilder& builder) {
-  Formula f(builder);
+  const bool rooted = kind == Kind::L2 || kind == Kind::LogSum || kind == Kind::LogSumExp;
+  const DType dtype = builder.call().input(0).dtype;
+  // Roots and logarithms of integers are taken in double, as the reference does.
+  Formula f = rooted && !is_float(dtype) ? Formula(builder, DType::F64) : Formula(builder);
   const auto reduced = [&f](std::string op, ValueId x, bool keep) {
     Attributes attributes{{"keepdims", int64_t{keep ? 1 : 0}}, {"noop_with_empty_axes", f.call().integer("noop_with_empty_axes", 0)}};
     return f.add(std::move(op), f.has(1) ? std::vector<ValueId>{x, f.raw(1)} : std::vector<ValueId>{x}, std::move(attributes));
