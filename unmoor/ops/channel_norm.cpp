@@ -143,7 +143,7 @@ Op batch_norm() {
   op.infer = infer_batch;
   op.reference = batch_reference;
   op.expand = expand_batch;
-  const std::string weights = " T[3]!~small T[3]!~small T[3]!~small T[3]!~positive";
+  const std::string weights = " T[3]~small! T[3]~small! T[3]~small! T[3]~positive!";
   op.cases = {cat("T[2,3,4,5]~small", weights), cat("T[2,3,7]~small", weights, " epsilon=0.01"), cat("T[4,3]~small", weights),
               cat("T[1,3,2,3,4]~small", weights), cat("T[0,3,4,4]", weights), cat("T[2,4,5,3]~small", weights, " layout=NHWC"),
               cat("T[2,3,4,5]~small", weights, " training_mode=1 outputs=3"), "T[2,3,4,4]~small T[3]~small T[3]~small T[3]~small T[3]~positive"};
@@ -191,8 +191,8 @@ Op instance_norm() {
     const ValueId normal = f.product(part.difference, part.inverse);
     f.output(0, f.sum(f.product(normal, per_channel(f, f.input(1), rank, last)), per_channel(f, f.input(2), rank, last)));
   };
-  op.cases = {"T[2,3,4,5]~small T[3]!~small T[3]!~small", "T[2,3,17]~small T[3]!~small T[3]!~small epsilon=0.01", "T[0,3,4,4] T[3]! T[3]!",
-              "T[1,3,2,3,4]~small T[3]!~small T[3]!~small", "T[2,4,5,3]~small T[3]!~small T[3]!~small layout=NHWC"};
+  op.cases = {"T[2,3,4,5]~small T[3]~small! T[3]~small!", "T[2,3,17]~small T[3]~small! T[3]~small! epsilon=0.01", "T[0,3,4,4] T[3]! T[3]!",
+              "T[1,3,2,3,4]~small T[3]~small! T[3]~small!", "T[2,4,5,3]~small T[3]~small! T[3]~small! layout=NHWC"};
   return op;
 }
 
@@ -233,8 +233,8 @@ Op group_norm() {
     grouped_reference(call, in, out, static_cast<size_t>(groups_of(call)));
   };
   op.expand = expand_group;
-  op.cases = {"T[2,6,4,5]~small T[6]!~small T[6]!~small num_groups=1,2,6", "T[2,4,17]~small T[4]!~small T[4]!~small num_groups=2 epsilon=0.01",
-              "T[0,4,3,3] T[4]! T[4]! num_groups=2", "T[3,8]~small T[8]!~small T[8]!~small num_groups=4"};
+  op.cases = {"T[2,6,4,5]~small T[6]~small! T[6]~small! num_groups=1,2,6", "T[2,4,17]~small T[4]~small! T[4]~small! num_groups=2 epsilon=0.01",
+              "T[0,4,3,3] T[4]! T[4]! num_groups=2", "T[3,8]~small T[8]~small! T[8]~small! num_groups=4"};
   return op;
 }
 

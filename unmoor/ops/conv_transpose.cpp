@@ -159,16 +159,16 @@ void add_conv_transpose(OpSet& ops) {
   op.cost = transposed_cost;
   op.rounding = Rounding::Sum;
   op.category = Category::Convolution;
-  op.cases = {"T[1,3,5,5]~small T[3,4,3,3]!~small T[4]! pads=[0,0,0,0],[1,1,1,1],[0,1,1,0]",
-              "T[2,4,5,6]~small T[4,3,3,3]!~small T[6]! group=2 strides=[2,2] pads=[1,1,1,1] output_padding=[0,0],[1,1]",
-              "T[1,4,5,5]~small T[4,1,4,4]!~small - group=4 strides=[2,2] pads=[1,1,1,1]",
-              "T[1,1,3,3]~small T[1,2,3,3]!~small strides=[3,2] output_shape=[10,8],[9,7]",
-              "T[1,1,3,3]~small T[1,2,3,3]!~small strides=[2,2] auto_pad=SAME_UPPER,SAME_LOWER,VALID",
-              "T[1,2,3,3]~small T[2,1,2,2]!~small dilations=[2,2]",
-              "T[1,3,7]~small T[3,2,3]!~small T[2]! strides=[2] pads=[1,0]",
-              "T[1,2,3,4,5]~small T[2,3,2,2,2]!~small strides=[2,2,2]",
+  op.cases = {"T[1,3,5,5]~small T[3,4,3,3]~small! T[4]! pads=[0,0,0,0],[1,1,1,1],[0,1,1,0]",
+              "T[2,4,5,6]~small T[4,3,3,3]~small! T[6]! group=2 strides=[2,2] pads=[1,1,1,1] output_padding=[0,0],[1,1]",
+              "T[1,4,5,5]~small T[4,1,4,4]~small! - group=4 strides=[2,2] pads=[1,1,1,1]",
+              "T[1,1,3,3]~small T[1,2,3,3]~small! strides=[3,2] output_shape=[10,8],[9,7]",
+              "T[1,1,3,3]~small T[1,2,3,3]~small! strides=[2,2] auto_pad=SAME_UPPER,SAME_LOWER,VALID",
+              "T[1,2,3,3]~small T[2,1,2,2]~small! dilations=[2,2]",
+              "T[1,3,7]~small T[3,2,3]~small! T[2]! strides=[2] pads=[1,0]",
+              "T[1,2,3,4,5]~small T[2,3,2,2,2]~small! strides=[2,2,2]",
               "T[0,3,5,5] T[3,4,3,3]!",
-              "T[1,5,5,3]~small T[3,4,3,3]!~small T[4]! strides=[2,2] layout=NHWC"};
+              "T[1,5,5,3]~small T[3,4,3,3]~small! T[4]! strides=[2,2] layout=NHWC"};
   ops.add(std::move(op));
 }
 

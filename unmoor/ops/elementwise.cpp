@@ -93,7 +93,7 @@ void add_basic(OpSet& ops) {
     binary_reference(call, in, out, [](auto a, auto b) { return divide(a, b); });
   };
   div.cases = {"T[2,3,4] T[2,3,4]~positive", "T[2,3,4] T[4]~positive",    "T[3,1] T[2,1,5]~positive",  "T[] T[7]~positive",
-               "T[5] T[]~positive",          "T[0,4] T[4]",               "T[33] T[1]!~positive",      "f32[2,17] f32[17]",
+               "T[5] T[]~positive",          "T[0,4] T[4]",               "T[33] T[1]~positive!",      "f32[2,17] f32[17]",
                "i32[4]{7,-7,7,-7} i32[4]{2,2,-2,-2}", "i64[3]{5,-5,9} i64[]{3}", "u8[3]{255,7,0} u8[3]{2,7,3}"};
   ops.add(std::move(div));
 }

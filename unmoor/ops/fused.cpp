@@ -96,13 +96,13 @@ Op fused_conv() {
   };
   op.rounding = Rounding::Sum;
   op.category = Category::Convolution;
-  op.cases = {"T[1,3,8,8]~small T[4,3,3,3]!~small T[4]!~small pads=[1,1,1,1] activation=Relu,Sigmoid,HardSwish,Swish,Gelu,GeluTanh,Tanh,LeakyRelu,HardSigmoid",
-              "T[1,3,8,8]~small T[4,3,3,3]!~small T[4]!~small pads=[1,1,1,1] activation=Clip activation_params=[0,6]",
-              "T[1,3,8,8]~small T[4,3,3,3]!~small T[4]!~small T[1,4,8,8]~small pads=[1,1,1,1] activation=\"\",Relu",
-              "T[1,3,8,8]~small T[4,3,3,3]!~small - T[1,4,8,8]~small pads=[1,1,1,1]",
-              "T[2,8,9,9]~small T[8,1,3,3]!~small T[8]!~small group=8 strides=[2,2] pads=[1,1,1,1] activation=Clip activation_params=[0,6]",
-              "T[1,16,7,7]~small T[32,16,1,1]!~small T[32]!~small activation=LeakyRelu activation_params=[0.1]",
-              "T[1,8,8,3]~small T[4,3,3,3]!~small T[4]!~small T[1,8,8,4]~small pads=[1,1,1,1] activation=Relu layout=NHWC",
+  op.cases = {"T[1,3,8,8]~small T[4,3,3,3]~small! T[4]~small! pads=[1,1,1,1] activation=Relu,Sigmoid,HardSwish,Swish,Gelu,GeluTanh,Tanh,LeakyRelu,HardSigmoid",
+              "T[1,3,8,8]~small T[4,3,3,3]~small! T[4]~small! pads=[1,1,1,1] activation=Clip activation_params=[0,6]",
+              "T[1,3,8,8]~small T[4,3,3,3]~small! T[4]~small! T[1,4,8,8]~small pads=[1,1,1,1] activation=\"\",Relu",
+              "T[1,3,8,8]~small T[4,3,3,3]~small! - T[1,4,8,8]~small pads=[1,1,1,1]",
+              "T[2,8,9,9]~small T[8,1,3,3]~small! T[8]~small! group=8 strides=[2,2] pads=[1,1,1,1] activation=Clip activation_params=[0,6]",
+              "T[1,16,7,7]~small T[32,16,1,1]~small! T[32]~small! activation=LeakyRelu activation_params=[0.1]",
+              "T[1,8,8,3]~small T[4,3,3,3]~small! T[4]~small! T[1,8,8,4]~small pads=[1,1,1,1] activation=Relu layout=NHWC",
               "T[0,3,8,8] T[4,3,3,3]! T[4]! activation=Relu"};
   return op;
 }
@@ -178,13 +178,13 @@ Op fused_matmul() {
   };
   op.rounding = Rounding::Sum;
   op.category = Category::Matrix;
-  op.cases = {"T[3,4]~small T[4,5]!~small T[5]!~small activation=\"\",Relu,Sigmoid,HardSwish,Swish,Gelu,GeluTanh,Tanh,LeakyRelu,HardSigmoid",
-              "T[17,64]~small T[64,33]!~small T[33]!~small activation=Clip activation_params=[0,6]",
-              "T[2,9,16]~small T[16,24]!~small T[24]!~small T[2,9,24]~small activation=\"\",Gelu",
+  op.cases = {"T[3,4]~small T[4,5]~small! T[5]~small! activation=\"\",Relu,Sigmoid,HardSwish,Swish,Gelu,GeluTanh,Tanh,LeakyRelu,HardSigmoid",
+              "T[17,64]~small T[64,33]~small! T[33]~small! activation=Clip activation_params=[0,6]",
+              "T[2,9,16]~small T[16,24]~small! T[24]~small! T[2,9,24]~small activation=\"\",Gelu",
               "T[2,3,4]~small T[2,5,4]~small transB=1 alpha=0.5", "T[2,4,3]~small T[2,4,5]~small transA=1",
               "T[1,4,16,8]~small T[1,4,16,8]~small transB=1 alpha=0.125", "T[3,4]~small T[4,5]~small - T[3,5]~small",
-              "T[3,4]~small T[5,4]!~small T[1]~small transB=1", "T[4]~small T[4,5]~small T[5]~small", "T[0,4] T[4,5]! T[5]!",
-              "T[1,128]~small T[1000,128]!~small T[1000]! transB=1"};
+              "T[3,4]~small T[5,4]~small! T[1]~small transB=1", "T[4]~small T[4,5]~small T[5]~small", "T[0,4] T[4,5]! T[5]!",
+              "T[1,128]~small T[1000,128]~small! T[1000]! transB=1"};
   return op;
 }
 

@@ -47,11 +47,11 @@ Op matmul() {
   };
   op.rounding = Rounding::Sum;
   op.category = Category::Matrix;
-  op.cases = {"T[3,4]~small T[4,5]~small", "T[17,33]~small T[33,65]!~small", "T[1,128]~small T[128,64]!~small",
-              "T[2,3,4]~small T[2,4,5]~small", "T[2,1,3,4]~small T[5,4,2]~small", "T[2,3,4]~small T[4,5]!~small",
+  op.cases = {"T[3,4]~small T[4,5]~small", "T[17,33]~small T[33,65]~small!", "T[1,128]~small T[128,64]~small!",
+              "T[2,3,4]~small T[2,4,5]~small", "T[2,1,3,4]~small T[5,4,2]~small", "T[2,3,4]~small T[4,5]~small!",
               "T[4]~small T[4,5]~small", "T[3,4]~small T[4]~small", "T[4]~small T[4]~small", "T[2,3,4]~small T[4]~small",
               "T[4]~small T[2,4,3]~small", "T[0,4] T[4,5]", "T[3,0] T[0,5]", "T[1,12,16,64]~small T[1,12,64,16]~small",
-              "T[128,256]~small T[256,128]!~small"};
+              "T[128,256]~small T[256,128]~small!"};
   return op;
 }
 
@@ -140,9 +140,9 @@ Op gemm() {
   op.rounding = Rounding::Sum;
   op.category = Category::Matrix;
   op.cases = {"T[3,4]~small T[4,5]~small T[5]~small", "T[4,3]~small T[4,5]~small T[3,1]~small transA=1",
-              "T[3,4]~small T[5,4]!~small T[5]!~small transB=1", "T[4,3]~small T[5,4]~small T[3,5]~small transA=1 transB=1",
+              "T[3,4]~small T[5,4]~small! T[5]~small! transB=1", "T[4,3]~small T[5,4]~small T[3,5]~small transA=1 transB=1",
               "T[3,4]~small T[4,5]~small", "f32[3,4]~small f32[4,5]~small f32[]~small alpha=0.5,2.0 beta=0.25,0.0",
-              "T[17,65]~small T[33,65]!~small T[1,33]!~small transB=1", "T[0,4] T[4,5] T[5]", "T[1,128]~small T[1000,128]!~small T[1000]! transB=1",
+              "T[17,65]~small T[33,65]~small! T[1,33]~small! transB=1", "T[0,4] T[4,5] T[5]", "T[1,128]~small T[1000,128]~small! T[1000]! transB=1",
               "f16[3,4]~small f16[4,5]~small f16[5]~small alpha=0.5 beta=2.0"};
   return op;
 }

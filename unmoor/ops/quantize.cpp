@@ -211,8 +211,8 @@ Op quantize() {
   op.rounding = Rounding::Quantise;
   op.category = Category::Quantization;
   op.cases = {"T[2,3,4,5]~small T[]{0.05} u8[]{128}", "T[257]~small T[]{0.02} i8[]{3}", "T[33]~small T[]{0.5}",
-              "T[2,3,4]~small T[3]~positive! i8[3]!~small axis=1,-2", "f32[7]{-2.5,-1.5,-0.5,0.5,1.5,2.5,300} f32[]{1} u8[]{0}",
-              "f32[2,8]~small f32[2,2]~positive! i8[2,2]!~small axis=1 block_size=4", "f32[2,7]~small f32[2,2]~positive! axis=1 block_size=4 output_dtype=i16",
+              "T[2,3,4]~small T[3]~positive! i8[3]~small! axis=1,-2", "f32[7]{-2.5,-1.5,-0.5,0.5,1.5,2.5,300} f32[]{1} u8[]{0}",
+              "f32[2,8]~small f32[2,2]~positive! i8[2,2]~small! axis=1 block_size=4", "f32[2,7]~small f32[2,2]~positive! axis=1 block_size=4 output_dtype=i16",
               "f32[33] f32[]{2} f8e4m3fn[]{0} saturate=0,1", "f32[33]~small f32[]{0.5} output_dtype=f8e5m2,u16,i16,u4,i4", "f32[0,4] f32[]{1} u8[]{0}"};
   return op;
 }
@@ -268,9 +268,9 @@ Op dequantize() {
   op.cost = cost_per_output(2);
   op.rounding = Rounding::Steps;
   op.category = Category::Quantization;
-  op.cases = {"u8[2,3,4,5] T[]{0.05} u8[]{128}", "i8[257] T[]{0.02} i8[]{3}", "i8[2,3,4] T[3]~positive! i8[3]!~small axis=1,-2", "i32[2,5] T[]{0.25}",
-              "u4[33] f32[]{0.5} u4[]{7}", "i4[2,8] f32[2,2]~positive! i4[2,2]!~small axis=1 block_size=4", "u8[2,7]! f32[2,2]~positive! - axis=1 block_size=4",
-              "f8e4m3fn[33] f32[]{0.5}", "i16[2,5] f32[]{0.001} i16[]{-5}", "u8[0,4] f32[]{1} u8[]{0}", "i8[64,32]! T[64]~positive! i8[64]!~small axis=0"};
+  op.cases = {"u8[2,3,4,5] T[]{0.05} u8[]{128}", "i8[257] T[]{0.02} i8[]{3}", "i8[2,3,4] T[3]~positive! i8[3]~small! axis=1,-2", "i32[2,5] T[]{0.25}",
+              "u4[33] f32[]{0.5} u4[]{7}", "i4[2,8] f32[2,2]~positive! i4[2,2]~small! axis=1 block_size=4", "u8[2,7]! f32[2,2]~positive! - axis=1 block_size=4",
+              "f8e4m3fn[33] f32[]{0.5}", "i16[2,5] f32[]{0.001} i16[]{-5}", "u8[0,4] f32[]{1} u8[]{0}", "i8[64,32]! T[64]~positive! i8[64]~small! axis=0"};
   return op;
 }
 

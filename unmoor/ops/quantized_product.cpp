@@ -162,7 +162,7 @@ Op conv_integer() {
   };
   op.cost = [](const OpCall& call) { return convolution_cost(call, 0, 1); };
   op.rounding = Rounding::MoveBits;
-  op.cases = {"u8[1,3,7,7] u8[4,3,3,3]! u8[]{128} pads=[0,0,0,0],[1,1,1,1]", "u8[1,4,7,7] i8[6,2,3,3]! u8[]{3} i8[6]!~small group=2 strides=[2,2]",
+  op.cases = {"u8[1,3,7,7] u8[4,3,3,3]! u8[]{128} pads=[0,0,0,0],[1,1,1,1]", "u8[1,4,7,7] i8[6,2,3,3]! u8[]{3} i8[6]~small! group=2 strides=[2,2]",
               "u8[2,3,9] i8[4,3,3]!", "u8[0,3,7,7] u8[4,3,3,3]!", "u8[1,7,7,3] i8[4,3,3,3]! u8[]{128} pads=[1,1,1,1] layout=NHWC"};
   return op;
 }
@@ -232,7 +232,7 @@ Op qlinear_matmul() {
   op.cost = [](const OpCall& call) { return Cost{product_flop(call, call.input(0).shape, call.input(3).shape), bytes_moved(call)}; };
   op.rounding = Rounding::Quantise;
   op.cases = {"u8[2,4] f32[]{0.0066} u8[]{113} u8[4,3] f32[]{0.00705} u8[]{114} f32[]{0.0107} u8[]{118}",
-              "u8[17,33] f32[]{0.02} u8[]{128} i8[33,9]! f32[9]!~positive i8[9]!~small f32[]{2} u8[]{128}",
+              "u8[17,33] f32[]{0.02} u8[]{128} i8[33,9]! f32[9]~positive! i8[9]~small! f32[]{2} u8[]{128}",
               "i8[2,3,4] f32[]{0.05} i8[]{0} i8[2,4,5] f32[]{0.05} i8[]{0} f32[]{0.5} i8[]{3}",
               "u8[0,4] f32[]{1} u8[]{0} u8[4,3] f32[]{1} u8[]{0} f32[]{1} u8[]{0}"};
   return op;
@@ -290,10 +290,10 @@ Op qlinear_conv() {
   op.cost = [](const OpCall& call) { return convolution_cost(call, 0, 3); };
   op.rounding = Rounding::Quantise;
   op.cases = {"u8[1,3,7,7] f32[]{0.02} u8[]{128} u8[4,3,3,3]! f32[]{0.02} u8[]{128} f32[]{0.5} u8[]{128} pads=[0,0,0,0],[1,1,1,1]",
-              "u8[1,4,7,7] f32[]{0.02} u8[]{3} i8[6,2,3,3]! f32[6]!~positive i8[6]!~small f32[]{4} u8[]{128} i32[6]! group=2 strides=[2,2] pads=[1,1,1,1]",
-              "u8[1,8,9,9] f32[]{0.02} u8[]{128} i8[8,1,3,3]! f32[8]!~unit i8[8]!~small f32[]{1} u8[]{128} i32[8]! group=8 pads=[1,1,1,1]",
+              "u8[1,4,7,7] f32[]{0.02} u8[]{3} i8[6,2,3,3]! f32[6]~positive! i8[6]~small! f32[]{4} u8[]{128} i32[6]! group=2 strides=[2,2] pads=[1,1,1,1]",
+              "u8[1,8,9,9] f32[]{0.02} u8[]{128} i8[8,1,3,3]! f32[8]~unit! i8[8]~small! f32[]{1} u8[]{128} i32[8]! group=8 pads=[1,1,1,1]",
               "u8[0,3,7,7] f32[]{1} u8[]{0} u8[4,3,3,3]! f32[]{1} u8[]{0} f32[]{1} u8[]{0}",
-              "u8[1,7,7,3] f32[]{0.02} u8[]{128} i8[4,3,3,3]! f32[4]!~unit i8[4]!~small f32[]{1} u8[]{128} i32[4]! pads=[1,1,1,1] layout=NHWC"};
+              "u8[1,7,7,3] f32[]{0.02} u8[]{128} i8[4,3,3,3]! f32[4]~unit! i8[4]~small! f32[]{1} u8[]{128} i32[4]! pads=[1,1,1,1] layout=NHWC"};
   return op;
 }
 

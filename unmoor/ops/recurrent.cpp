@@ -200,7 +200,7 @@ Op recurrent(std::string name, std::string summary, CellKind kind) {
 // Cases of a cell with this many gates: hidden size 3, input size 4, batch 2.
 std::vector<std::string> recurrent_cases(int64_t gates, const std::string& outputs) {
   const auto weights = [gates](int directions) {
-    return cat("T[", directions, ",", gates * 3, ",4]!~small T[", directions, ",", gates * 3, ",3]!~small T[", directions, ",", gates * 6, "]!~small");
+    return cat("T[", directions, ",", gates * 3, ",4]~small! T[", directions, ",", gates * 3, ",3]~small! T[", directions, ",", gates * 6, "]~small!");
   };
   const std::string one = weights(1);
   const std::string two = weights(2);
@@ -218,13 +218,13 @@ std::vector<std::string> recurrent_cases(int64_t gates, const std::string& outpu
 void add_recurrent_ops(OpSet& ops) {
   Op rnn = recurrent("RNN", "A layer of plain recurrent cells: h = f(X·W + h·R + B).", CellKind::Rnn);
   rnn.cases = recurrent_cases(1, " outputs=2");
-  rnn.cases.emplace_back("T[3,2,4]~small T[1,3,4]!~small T[1,3,3]!~small hidden_size=3 activations=[Relu],[Softsign],[Elu] outputs=2");
-  rnn.cases.emplace_back("T[3,2,4]~small T[1,3,4]!~small T[1,3,3]!~small hidden_size=3 activations=[Affine] activation_alpha=[0.5] activation_beta=[0.1]");
+  rnn.cases.emplace_back("T[3,2,4]~small T[1,3,4]~small! T[1,3,3]~small! hidden_size=3 activations=[Relu],[Softsign],[Elu] outputs=2");
+  rnn.cases.emplace_back("T[3,2,4]~small T[1,3,4]~small! T[1,3,3]~small! hidden_size=3 activations=[Affine] activation_alpha=[0.5] activation_beta=[0.1]");
   ops.add(std::move(rnn));
   Op gru = recurrent("GRU", "A layer of gated recurrent units.", CellKind::Gru);
   gru.attributes["linear_before_reset"] = int64_t{0};
   gru.cases = recurrent_cases(3, " outputs=2");
-  gru.cases.emplace_back("T[5,2,4]~small T[1,9,4]!~small T[1,9,3]!~small T[1,18]!~small hidden_size=3 linear_before_reset=1 outputs=2");
+  gru.cases.emplace_back("T[5,2,4]~small T[1,9,4]~small! T[1,9,3]~small! T[1,18]~small! hidden_size=3 linear_before_reset=1 outputs=2");
   ops.add(std::move(gru));
   Op lstm = recurrent("LSTM", "A layer of long short-term memory cells, with peepholes if given.", CellKind::Lstm);
   lstm.inputs.push_back(optional("initial_c", float_types()));
@@ -233,7 +233,7 @@ void add_recurrent_ops(OpSet& ops) {
   lstm.attributes["input_forget"] = int64_t{0};
   lstm.cases = recurrent_cases(4, " outputs=3");
   lstm.cases.emplace_back(
-      "T[5,2,4]~small T[1,12,4]!~small T[1,12,3]!~small T[1,24]!~small - T[1,2,3]~small T[1,2,3]~small T[1,9]!~small hidden_size=3 input_forget=0,1 outputs=3");
+      "T[5,2,4]~small T[1,12,4]~small! T[1,12,3]~small! T[1,24]~small! - T[1,2,3]~small T[1,2,3]~small T[1,9]~small! hidden_size=3 input_forget=0,1 outputs=3");
   ops.add(std::move(lstm));
 }
 
