@@ -31,6 +31,7 @@ NamedData inputs_for(const Lab& lab, Runner& reference) {
 
 Outcome align_command(const Options& options, nlohmann::json& result) {
   const Lab lab(options);
+  show_note(lab.note());
   const auto reference = side(lab, options.reference, true);
   const auto target = side(lab, options.target, false);
   const NamedData inputs = inputs_for(lab, *reference);
