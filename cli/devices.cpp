@@ -43,13 +43,24 @@ DeviceName parse_device(const std::string& text) {
 
 bool needs_worker(const DeviceName& device) { return device.backend != "cpu" && device.backend != "reference"; }
 
+Settings parse_settings(const char* const* texts, int count) {
+  Settings settings;
+  for (int i = 0; i < count; ++i) {
+    const std::string text = texts[i];
+    settings[text.substr(0, text.find('='))] = text.substr(text.find('=') + 1);
+  }
+  return settings;
+}
+
 std::vector<std::shared_ptr<Device>> open_devices(const DeviceName& wanted, const Settings& settings, const Settings& cpu_settings) {
   const auto open = [](const DeviceName& name, const Settings& options) {
     auto device = make_backend(name.backend)->open(name.index);
     for (const auto& [key, value] : options) device->set_option(key, value);
     return device;
   };
-  std::vector<std::shared_ptr<Device>> devices{open(wanted, settings)};
+  std::vector<std::shared_ptr<Device>> devices;
+  devices.reserve(2);
+  devices.push_back(open(wanted, settings));
   if (!devices[0]->info().host) devices.push_back(open({"cpu", 0}, cpu_settings));
   return devices;
 }

@@ -29,6 +29,7 @@ DeviceName parse_device(const std::string& text);
 bool needs_worker(const DeviceName& device);  // Its driver may abort.
 
 using Settings = std::map<std::string, std::string>;  // Option and value.
+Settings parse_settings(const char* const* texts, int count);  // KEY=VALUE each.
 
 // The device and, if its memory is not the host's, the cpu for what it refuses. `threads` 0: one a core.
 std::vector<std::shared_ptr<Device>> open_devices(const DeviceName& wanted, const Settings& settings, const Settings& cpu_settings);

@@ -10,21 +10,6 @@
 namespace unmoor::cli {
 namespace {
 
-// The settings of one device from --set DEVICE.KEY=VALUE. Fails on text that is none.
-Settings settings_of(const Options& options, const std::string& device) {
-  Settings settings;
-  for (const std::string& text : options.settings) {
-    const size_t dot = text.find('.');
-    const size_t equals = text.find('=');
-    if (dot == std::string::npos || equals == std::string::npos || equals < dot) {
-      fail(ErrorKind::InvalidArgument, "'", text, "' is no setting; write it as DEVICE.KEY=VALUE");
-    }
-    if (text.substr(0, dot) == device) settings[text.substr(dot + 1, equals - dot - 1)] = text.substr(equals + 1);
-  }
-  if (device == "cpu" && options.threads > 0) settings["threads"] = std::to_string(options.threads);
-  return settings;
-}
-
 std::optional<std::pair<double, double>> parse_range(const std::string& text) {
   if (text.empty()) return std::nullopt;
   std::pair<double, double> range;
@@ -48,6 +33,20 @@ std::unique_ptr<ModelRunner> local_runner(std::shared_ptr<const Model> model, co
 }
 
 }  // namespace
+
+Settings settings_of(const Options& options, const std::string& device) {
+  Settings settings;
+  for (const std::string& text : options.settings) {
+    const size_t dot = text.find('.');
+    const size_t equals = text.find('=');
+    if (dot == std::string::npos || equals == std::string::npos || equals < dot) {
+      fail(ErrorKind::InvalidArgument, "'", text, "' is no setting; write it as DEVICE.KEY=VALUE");
+    }
+    if (text.substr(0, dot) == device) settings[text.substr(dot + 1, equals - dot - 1)] = text.substr(equals + 1);
+  }
+  if (device == "cpu" && options.threads > 0) settings["threads"] = std::to_string(options.threads);
+  return settings;
+}
 
 Lab::Lab(const Options& options) : options_(options) {
   const auto start = std::chrono::steady_clock::now();

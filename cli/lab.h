@@ -34,6 +34,8 @@ class Lab {
   double load_ms_ = 0;
 };
 
+// The settings of one device from --set DEVICE.KEY=VALUE and --threads. Fails with InvalidArgument on text that is none.
+Settings settings_of(const Options& options, const std::string& device);
 // The plan of a runner that Lab made.
 PlanInfo plan_of(Runner& runner);
 // The worker's side of Lab::runner.

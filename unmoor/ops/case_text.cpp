@@ -137,14 +137,17 @@ Case::Input parse_input(std::string_view word) {
   auto rest = word.substr(bracket);
   input.type = TensorType{*dtype, parse_shape(take_block(rest, ']', word), word)};
   if (rest.starts_with('{')) parse_values(input, take_block(rest, '}', word), word);
-  if (rest.starts_with('~')) {
-    input.generator = std::string(rest.substr(1, rest.find('!') - 1));
-    rest.remove_prefix(1 + input.generator.size());
-  }
-  if (rest == "!") {
-    input.constant = true;
-  } else if (!rest.empty()) {
-    fail(ErrorKind::InvalidArgument, "in '", word, "' the end '", rest, "' makes no sense");
+  // "!" and "~generator", in any order.
+  while (!rest.empty()) {
+    if (rest.front() == '!') {
+      input.constant = true;
+      rest.remove_prefix(1);
+    } else if (rest.front() == '~') {
+      input.generator = std::string(rest.substr(1, rest.find('!') - 1));
+      rest.remove_prefix(1 + input.generator.size());
+    } else {
+      fail(ErrorKind::InvalidArgument, "in '", word, "' the end '", rest, "' makes no sense");
+    }
   }
   return input;
 }

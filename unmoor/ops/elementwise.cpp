@@ -9,8 +9,8 @@ namespace unmoor {
 namespace {
 
 const std::vector<std::string>& binary_cases() {
-  static const std::vector<std::string> list{"T[2,3,4] T[2,3,4]", "T[2,3,4] T[4]", "T[3,1] T[2,1,5]", "T[] T[7]", "T[5] T[]",
-                                             "T[0,4] T[4]",       "T[33] T[1]",    "T[] T[]",        "T[2,3] T[2,3]!"};
+  static const std::vector<std::string> list{"T[2,3,4] T[2,3,4]", "T[2,3,4] T[4]", "T[3,1] T[2,1,5]", "T[] T[7]",      "T[5] T[]",
+                                             "T[0,4] T[4]",       "T[33] T[1]",    "T[] T[]",         "T[2,3] T[2,3]!"};
   return list;
 }
 
@@ -43,7 +43,9 @@ template <class T>
 T modulo(T a, T b, bool fmod) {
   if constexpr (std::is_same_v<T, double>) {
     const double rest = std::fmod(a, b);
-    return !fmod && rest != 0 && (rest < 0) != (b < 0) ? rest + b : rest;
+    if (fmod || std::isnan(rest)) return rest;
+    if (rest == 0) return std::copysign(0.0, b);
+    return (rest < 0) != (b < 0) ? rest + b : rest;
   } else {
     if (b == 0) return 0;
     if constexpr (std::is_signed_v<T>) {
@@ -90,9 +92,10 @@ void add_basic(OpSet& ops) {
   div.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     binary_reference(call, in, out, [](auto a, auto b) { return divide(a, b); });
   };
-  div.cases = {"T[2,3,4] T[2,3,4]~positive", "T[2,3,4] T[4]~positive",    "T[3,1] T[2,1,5]~positive",  "T[] T[7]~positive",
-               "T[5] T[]~positive",          "T[0,4] T[4]",               "T[33] T[1]!~positive",      "f32[2,17] f32[17]",
-               "i32[4]{7,-7,7,-7} i32[4]{2,2,-2,-2}", "i64[3]{5,-5,9} i64[]{3}", "u8[3]{255,7,0} u8[3]{2,7,3}"};
+  div.cases = {"T[2,3,4] T[2,3,4]~positive", "T[2,3,4] T[4]~positive",     "T[3,1] T[2,1,5]~positive",
+               "T[] T[7]~positive",          "T[5] T[]~positive",          "T[0,4] T[4]",
+               "T[33] T[1]~positive!",       "f32[2,17] f32[17]",          "i32[4]{7,-7,7,-7} i32[4]{2,2,-2,-2}",
+               "i64[3]{5,-5,9} i64[]{3}",    "u8[3]{255,7,0} u8[3]{2,7,3}"};
   ops.add(std::move(div));
 }
 
@@ -150,25 +153,29 @@ void add_power_and_modulo(OpSet& ops) {
   pow.outputs = {required("Z", number_types())};
   pow.infer = like_first_broadcast;
   pow.reference = power_reference;
-  pow.cases = {"f32[2,3,4]~positive f32[2,3,4]~unit", "T[2,3,4] T[]{2}",  "T[2,17] T[1]{3}",         "T[2,3,4]~positive f32[4]~unit",
-               "T[5] i64[5]{0,1,2,3,4}",             "T[0,4] T[4]",      "f32[7]~positive f32[]{0.5}", "f32[7]~positive f32[]{-0.5}",
-               "f32[4]{-2,-2,-8,0} f32[4]{3,-1,0.5,-1}", "i32[3]{2,-3,0} i32[3]{10,3,0}", "i64[3]{1,2,3} f32[3]{2,0.5,2}"};
+  pow.cases = {"f32[2,3,4]~positive f32[2,3,4]~unit",
+               "T[2,3,4] T[]{2}",
+               "T[2,17] T[1]{3}",
+               "T[2,3,4]~positive f32[4]~unit",
+               "T[5] i64[5]{0,1,2,3,4}",
+               "T[0,4] T[4]",
+               "f32[7]~positive f32[]{0.5}",
+               "f32[7]~positive f32[]{-0.5}",
+               "f32[4]{-2,-2,-8,0} f32[4]{3,-1,0.5,-1}",
+               "i32[3]{2,-3,0} i32[3]{10,3,0}",
+               "i64[3]{1,2,3} f32[3]{2,0.5,2}"};
   ops.add(std::move(pow));
 
-  Op mod = arithmetic("Mod", "The remainder of a division: of the divisor's sign, or of the dividend's if fmod is 1.", 4, Rounding::Steps);
+  Op mod = arithmetic("Mod", "The remainder of a division: of the divisor's sign, or of the dividend's if fmod is 1.", 4,
+                      Rounding::Steps);
   mod.attributes = {{"fmod", int64_t{0}}};
-  mod.infer = [](const OpCall& call) {
-    if (is_float(call.input(0).dtype) && call.integer("fmod", 0) == 0) {
-      fail(ErrorKind::InvalidModel, title(call), ": fmod is 0; ONNX defines that for integers only, not for ", call.input(0).dtype);
-    }
-    return infer_binary(call);
-  };
   mod.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     const bool fmod = call.integer("fmod", 0) != 0;
     binary_reference(call, in, out, [fmod](auto a, auto b) { return modulo(a, b, fmod); });
   };
   mod.cases = {"T[2,3,4] T[2,3,4]~positive fmod=1",
                "f32[4]{-4.5,4.5,-4.5,4.5} f32[4]{2,2,-2,-2} fmod=1",
+               "f32[6]{-4.5,4.5,-4.5,4.5,0,-3} f32[6]{2,2,-2,-2,-2,inf} fmod=0",
                "i32[6]{-4,7,5,4,-7,8} i32[6]{2,-3,8,-2,3,5} fmod=0,1",
                "i64[2,3] i64[3]~positive",
                "u8[4]{255,9,7,0} u8[]{5}",
@@ -215,8 +222,8 @@ Op fold(std::string name, std::string summary, const std::vector<DType>& dtypes,
     return Cost{elements_or_zero(call.output(0).shape) * static_cast<double>(call.input_count() - 1), bytes_moved(call)};
   };
   op.rounding = rounding;
-  op.cases = {"T[2,3,4] T[4]", "T[2,3,4] T[2,3,4] T[2,3,4]", "T[3,1] T[1,5] T[]", "T[5]", "T[0,4] T[4]", "T[] T[]",
-              "f32[2,33]~special f32[2,33]~special"};
+  op.cases = {"T[2,3,4] T[4]", "T[2,3,4] T[2,3,4] T[2,3,4]",         "T[3,1] T[1,5] T[]", "T[5]", "T[0,4] T[4]",
+              "T[] T[]",       "f32[2,33]~special f32[2,33]~special"};
   return op;
 }
 
@@ -231,17 +238,21 @@ void add_folds(OpSet& ops) {
   const auto same = [](auto value, size_t) { return value; };
   Op max = fold("Max", "The greatest of all inputs, element by element; NaN wins.", number_types(), Rounding::MoveBits, "max");
   max.reference = [same](const OpCall& call, std::span<const Data> in, Outputs& out) {
-    fold_reference(call, in, out, [](auto a, auto b) { return extreme(a, b, true); }, same);
+    fold_reference(
+        call, in, out, [](auto a, auto b) { return extreme(a, b, true); }, same);
   };
   ops.add(std::move(max));
   Op min = fold("Min", "The least of all inputs, element by element; NaN wins.", number_types(), Rounding::MoveBits, "min");
   min.reference = [same](const OpCall& call, std::span<const Data> in, Outputs& out) {
-    fold_reference(call, in, out, [](auto a, auto b) { return extreme(a, b, false); }, same);
+    fold_reference(
+        call, in, out, [](auto a, auto b) { return extreme(a, b, false); }, same);
   };
   ops.add(std::move(min));
   const auto plus = [](auto a, auto b) { return wrapping(a, b, std::plus<>()); };
   Op sum = fold("Sum", "The sum of all inputs, element by element.", float_types(), Rounding::Sum, "sum");
-  sum.reference = [same, plus](const OpCall& call, std::span<const Data> in, Outputs& out) { fold_reference(call, in, out, plus, same); };
+  sum.reference = [same, plus](const OpCall& call, std::span<const Data> in, Outputs& out) {
+    fold_reference(call, in, out, plus, same);
+  };
   sum.expand = [](GraphBuilder& builder) {
     if (builder.call().input_count() == 1) {
       builder.output(0, builder.add("Identity", {builder.input(0)}));
@@ -252,7 +263,9 @@ void add_folds(OpSet& ops) {
   ops.add(std::move(sum));
   Op mean = fold("Mean", "The mean of all inputs, element by element.", float_types(), Rounding::Sum, "mean");
   mean.reference = [plus](const OpCall& call, std::span<const Data> in, Outputs& out) {
-    fold_reference(call, in, out, plus, [](auto value, size_t count) { return static_cast<decltype(value)>(value / static_cast<decltype(value)>(count)); });
+    fold_reference(call, in, out, plus, [](auto value, size_t count) {
+      return static_cast<decltype(value)>(value / static_cast<decltype(value)>(count));
+    });
   };
   mean.expand = [](GraphBuilder& builder) {
     ValueId value = builder.input(0);

@@ -58,6 +58,8 @@ void copy_all(const Tensor& from, Tensor& to) {
   }
 }
 
+Data owned(const Data& data) { return data.is_tensor() ? Data(data.tensor().clone()) : data; }
+
 int64_t place_of(const std::vector<int64_t>& index, const std::vector<int64_t>& strides) {
   int64_t place = 0;
   for (size_t axis = 0; axis < index.size(); ++axis) place += index[axis] * strides[axis];

@@ -43,6 +43,9 @@ void fill(Tensor& to, const Tensor& from, int64_t from_index = 0);
 // The same elements in the same order.
 void copy_all(const Tensor& from, Tensor& to);
 
+// The same data in memory of its own, which nobody else overwrites. Sequences share: they are immutable.
+Data owned(const Data& data);
+
 // Calls visit(i, index) for element i of `shape`, in order; index is its place along each axis.
 template <class Visit>
 void for_each_index(const Shape& shape, Visit&& visit) {

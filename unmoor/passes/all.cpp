@@ -7,7 +7,7 @@
 namespace unmoor {
 namespace {
 
-enum class Role { Clean, Fuse };
+enum class Role { Clean, Raise, Weights, Fuse };
 
 // A pass as it works inside, and as a function of a graph.
 struct Entry {
@@ -36,11 +36,12 @@ const std::vector<Entry>& entries() {
       entry<merge_moves>(Role::Clean, "merge_moves", "joins chains of Transpose, and of Reshape, Squeeze, Unsqueeze and Flatten"),
       entry<remove_duplicates>(Role::Clean, "remove_duplicates", "computes what is computed twice once"),
       entry<remove_dead>(Role::Clean, "remove_dead", "removes nodes that nothing uses"),
-      entry<raise_layer_normalization>(Role::Fuse, "raise_layer_normalization", "finds LayerNormalization written as arithmetic"),
-      entry<raise_activations>(Role::Fuse, "raise_activations", "finds Gelu, Swish, HardSwish and HardSigmoid written as arithmetic"),
-      entry<fuse_scale>(Role::Fuse, "fuse_scale", "folds BatchNormalization and constants per channel into the weights of the convolution before"),
+      entry<raise_layer_normalization>(Role::Raise, "raise_layer_normalization", "finds LayerNormalization written as arithmetic"),
+      entry<raise_activations>(Role::Raise, "raise_activations", "finds Gelu, Swish, HardSwish and HardSigmoid written as arithmetic"),
+      entry<fuse_transpose>(Role::Weights, "fuse_transpose", "joins MatMul and Gemm with a Transpose of an operand's last two axes"),
+      entry<fuse_scale>(Role::Weights, "fuse_scale", "folds BatchNormalization and constants per channel into the weights of the convolution beside"),
       entry<fuse_conv>(Role::Fuse, "fuse_conv", "joins Conv with the residual and the activation behind it"),
-      entry<fuse_matmul>(Role::Fuse, "fuse_matmul", "joins MatMul and Gemm with transposes, scale, bias, residual and activation around them"),
+      entry<fuse_matmul>(Role::Fuse, "fuse_matmul", "joins MatMul and Gemm with scale, bias, residual and activation around them"),
   };
   return list;
 }
@@ -79,18 +80,43 @@ const std::vector<Pass>& all_passes() {
   return list;
 }
 
-Graph optimized(const Graph& graph, const PassOptions& options) {
-  Rewriter r(graph);
+namespace {
+
+void clean(Rewriter& r, const PassOptions& options) {
+  // A Transpose of a large weight is no work for ahead of time where the product reads it either way round.
+  if (options.fuse) fuse_transpose(r);
+  r.remove_dead();
   // A large constant that is known only now may settle shapes behind it.
   if (fold_constants(r) && has_unknown_types(r)) infer_types(r, 0);
   run_until_stable(r, Role::Clean);
-  if (!options.fuse) return r.finish();
-  bool raised = raise_layer_normalization(r);
-  raised |= raise_activations(r);
-  if (raised) run_until_stable(r, Role::Clean);
-  run_until_stable(r, Role::Fuse);
+  if (!options.fuse) return;
+  if (run_all(r, Role::Raise)) run_until_stable(r, Role::Clean);
+  run_until_stable(r, Role::Weights);
+}
+
+}  // namespace
+
+Graph optimized(const Graph& graph, const PassOptions& options) {
+  Rewriter r(graph);
+  clean(r, options);
+  if (options.fuse) run_until_stable(r, Role::Fuse);
   r.remove_dead();
   return r.finish();
+}
+
+Graph preoptimized(const Graph& graph, const PassOptions& options) {
+  InputShapes open;
+  for (const ValueId id : graph.inputs()) {
+    const auto* type = std::get_if<TensorType>(&graph.value(id).type);
+    if (type == nullptr || !type->shape.has_rank()) continue;
+    open[graph.value(id).name] = Shape(std::vector<int64_t>(type->shape.rank(), Shape::unknown));
+  }
+  Rewriter r(with_shapes(graph, open));
+  clean(r, options);
+  r.remove_dead();
+  Graph result = r.finish();
+  for (size_t i = 0; i < graph.inputs().size(); ++i) result.set_type(result.inputs()[i], graph.value(graph.inputs()[i]).type);
+  return result;
 }
 
 }  // namespace unmoor

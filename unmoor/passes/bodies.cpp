@@ -228,7 +228,7 @@ Type merged(const Type& a, const Type& b) {
   return TensorType{left->dtype, shape};
 }
 
-bool is_control_flow(const Node& node) { return node.op == "If" || node.op == "Loop" || node.op == "Scan"; }
+bool runs_bodies(const Node& node) { return node.op == "If" || node.op == "Loop" || node.op == "Scan"; }
 
 std::vector<Type> infer_control_flow(Rewriter& r, NodeId id, int depth) {
   if (depth >= deepest_body) fail(ErrorKind::InvalidModel, "bodies of control flow are nested more than ", deepest_body, " deep");

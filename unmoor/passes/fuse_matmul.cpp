@@ -59,6 +59,35 @@ bool absorb_scale(Rewriter& r, NodeId id) {
   return true;
 }
 
+// So does scaling of an operand that nothing else uses.
+bool absorb_operand_scale(Rewriter& r, NodeId id, size_t operand) {
+  const Node& node = r.node(id);
+  const ValueId value = input_of(node, operand);
+  const NodeId made = r.maker(value);
+  if (made == no_node || r.only_user(value) != id) return false;
+  const Node& scale = r.node(made);
+  if (scale.op != "Mul" && scale.op != "Div") return false;
+  const size_t at = scale.op == "Mul" && scalar_of(r, input_of(scale, 0)) ? 0 : 1;
+  const auto number = scalar_of(r, input_of(scale, at));
+  const ValueId input = input_of(scale, 1 - at);
+  if (!number || *number == 0 || rank_of(r, input) != rank_of(r, value)) return false;
+  auto fused = as_fused(r, node);
+  if (!fused) return false;
+  const double alpha = real_of(*fused, "alpha", 1);
+  fused->inputs[operand] = input;
+  fused->attributes["alpha"] = static_cast<float>(scale.op == "Div" ? alpha / *number : alpha * *number);
+  fused->origin = joined_origin(r, id, {made});
+  r.replace(id, std::move(*fused));
+  r.remove(made);
+  return true;
+}
+
+bool absorb_operand_scales(Rewriter& r, NodeId id) {
+  const bool a = absorb_operand_scale(r, id, 0);
+  const bool b = absorb_operand_scale(r, id, 1);
+  return a || b;
+}
+
 // The operand of an Add that has one number a column, or one in all.
 ValueId column_operand(const Rewriter& r, const Node& add, ValueId value) {
   if (add.op != "Add" || add.inputs.size() != 2 || add.inputs[0] == add.inputs[1]) return no_value;
@@ -121,25 +150,32 @@ bool absorb_transpose(Rewriter& r, NodeId id, size_t operand) {
   const char* const key = operand == 0 ? "transA" : "transB";
   fused->inputs[operand] = input;
   fused->attributes[key] = int64_t{1} - integer_of(*fused, key, 0);
+  if (r.only_user(node.inputs[operand]) == id) fused->origin = joined_origin(r, id, {r.maker(node.inputs[operand])});
   r.replace(id, std::move(*fused));
   return true;
 }
 
 }  // namespace
 
+bool fuse_transpose(Rewriter& r) {
+  bool changed = false;
+  for (NodeId id = r.first(); id != no_node; id = r.next(id)) {
+    if (!is_product(r.node(id))) continue;
+    changed |= absorb_transpose(r, id, 0);
+    changed |= absorb_transpose(r, id, 1);
+  }
+  return changed;
+}
+
 bool fuse_matmul(Rewriter& r) {
   bool changed = false;
   const auto nodes = r.nodes();
-  const auto each = [&](bool (*absorb)(Rewriter&, NodeId)) {
+  for (bool (*absorb)(Rewriter&, NodeId) : {absorb_operand_scales, absorb_scale, absorb_bias, absorb_epilogue}) {
     // From the outputs inwards: of two products that are added, the later one takes the other's result.
     for (auto id = nodes.rbegin(); id != nodes.rend(); ++id) {
       if (r.is_alive(*id) && is_product(r.node(*id))) changed |= absorb(r, *id);
     }
-  };
-  each([](Rewriter& rewriter, NodeId id) { return absorb_transpose(rewriter, id, 0) || absorb_transpose(rewriter, id, 1); });
-  each(absorb_scale);
-  each(absorb_bias);
-  each(absorb_epilogue);
+  }
   return changed;
 }
 

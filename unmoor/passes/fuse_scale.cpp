@@ -77,31 +77,51 @@ std::optional<Affine> match_affine(const Rewriter& r, const Node& node, ValueId 
   return affine;
 }
 
-// Weights with each output channel multiplied by its scale.
-template <class T>
-void scale_weights(const Node& conv, std::span<const T> from, std::span<T> to, const Shape& shape, const std::vector<double>& scale) {
+enum class Side { Input, Output };
+
+// The kernels of a convolution's weights: one for each pair of an input and an output channel of a group.
+struct Kernels {
+  size_t count = 0;
+  size_t size = 0;     // Elements of each.
+  size_t columns = 0;  // Kernels in a row, the first axis.
+  size_t rows_a_group = 1;
+  bool transposed = false;
+
+  // The channel that kernel `i` reads or gives.
+  size_t channel(size_t i, Side side) const {
+    const size_t row = i / columns;
+    const bool by_row = transposed == (side == Side::Input);
+    return by_row ? row : row / rows_a_group * columns + i % columns;
+  }
+};
+
+Kernels kernels_of(const Node& conv, const Shape& shape) {
   const auto groups = static_cast<size_t>(std::max<int64_t>(integer_of(conv, "group", 1), 1));
-  const bool transposed = conv.op != "Conv";
   const auto rows = static_cast<size_t>(shape[0]);
   const auto columns = static_cast<size_t>(shape[1]);
-  const auto kernel = static_cast<size_t>(shape.elements(2, shape.rank()));
-  const size_t rows_a_group = std::max<size_t>(rows / groups, 1);
-  for (size_t i = 0; i < rows * columns; ++i) {
-    const size_t row = i / columns;
-    const size_t channel = transposed ? row / rows_a_group * columns + i % columns : row;
-    for (size_t k = i * kernel; k < (i + 1) * kernel; ++k) to[k] = static_cast<T>(static_cast<double>(from[k]) * scale[channel]);
+  return {rows * columns, static_cast<size_t>(shape.elements(2, shape.rank())), columns, std::max<size_t>(rows / groups, 1),
+          conv.op != "Conv"};
+}
+
+// Weights multiplied by one number an input or output channel.
+template <class T>
+void scale_weights(const Kernels& kernels, std::span<const T> from, std::span<T> to, const std::vector<double>& scale, Side side) {
+  for (size_t i = 0; i < kernels.count; ++i) {
+    const double factor = scale[kernels.channel(i, side)];
+    for (size_t k = i * kernels.size; k < (i + 1) * kernels.size; ++k) to[k] = static_cast<T>(static_cast<double>(from[k]) * factor);
   }
 }
 
-Tensor scaled_weights(const Node& conv, const Tensor& weights, const std::vector<double>& scale) {
+Tensor scaled_weights(const Node& conv, const Tensor& weights, const std::vector<double>& scale, Side side) {
   Tensor result(weights.type());
+  const Kernels kernels = kernels_of(conv, weights.shape());
   if (weights.dtype() == DType::F32) {
-    scale_weights<float>(conv, weights.span<float>(), result.writable_span<float>(), weights.shape(), scale);
+    scale_weights<float>(kernels, weights.span<float>(), result.writable_span<float>(), scale, side);
     return result;
   }
   const auto numbers = doubles(weights);
   std::vector<double> scaled(numbers.size());
-  scale_weights<double>(conv, numbers, scaled, weights.shape(), scale);
+  scale_weights<double>(kernels, numbers, scaled, scale, side);
   store(result, scaled);
   return result;
 }
@@ -144,7 +164,7 @@ NodeId fold_user(Rewriter& r, NodeId id) {
   folded.outputs = {r.node(user).outputs[0]};
   folded.origin = joined_origin(r, user, {id});
   if (!affine->scale.empty()) {
-    folded.inputs[1] = r.add_constant(r.value(conv.inputs[1]).name, scaled_weights(conv, weights, affine->scale));
+    folded.inputs[1] = r.add_constant(r.value(conv.inputs[1]).name, scaled_weights(conv, weights, affine->scale, Side::Output));
   }
   Tensor bias = moved_bias(r, conv, r.constant(conv.inputs[1])->dtype(), channels, *affine);
   folded.inputs.resize(3, no_value);
@@ -154,12 +174,67 @@ NodeId fold_user(Rewriter& r, NodeId id) {
   return user;
 }
 
+bool has_no_padding(const Node& conv) {
+  const auto pads = integers_of(conv, "pads");
+  const std::string automatic = text_of(conv, "auto_pad", "NOTSET");
+  return automatic == "VALID" || (automatic == "NOTSET" && std::ranges::all_of(pads, [](int64_t pad) { return pad == 0; }));
+}
+
+// What a shift of the input channels adds to each output channel.
+std::vector<double> shifted_outputs(const Node& conv, const Tensor& weights, const std::vector<double>& shift, size_t channels) {
+  const Kernels kernels = kernels_of(conv, weights.shape());
+  const auto numbers = doubles(weights);
+  std::vector<double> sums(channels);
+  for (size_t i = 0; i < kernels.count; ++i) {
+    double sum = 0;
+    for (size_t k = i * kernels.size; k < (i + 1) * kernels.size; ++k) sum += numbers[k];
+    sums[kernels.channel(i, Side::Output)] += sum * shift[kernels.channel(i, Side::Input)];
+  }
+  return sums;
+}
+
+// Folds what makes the convolution's input into its weights. A shift only where no padding surrounds the input.
+bool fold_maker(Rewriter& r, NodeId id) {
+  const Node conv = r.node(id);
+  if (!is_foldable(r, conv) || r.only_user(conv.inputs[0]) != id) return false;
+  const NodeId made = r.maker(conv.inputs[0]);
+  if (made == no_node) return false;
+  const Tensor weights = *r.constant(conv.inputs[1]);
+  const size_t outputs = channels_of(conv, weights.shape());
+  const auto groups = static_cast<size_t>(integer_of(conv, "group", 1));
+  const size_t inputs = static_cast<size_t>(weights.shape()[conv.op == "Conv" ? 1 : 0]) * (conv.op == "Conv" ? groups : 1);
+  for (const ValueId data : r.node(made).inputs) {
+    const TensorType* type = r.tensor_type(data);
+    if (type == nullptr || r.constant(data) != nullptr || !type->shape.has_rank() || type->shape.rank() != weights.shape().rank()) continue;
+    const auto affine = match_affine(r, r.node(made), data, inputs, weights.shape().rank());
+    if (!affine || (!affine->shift.empty() && (conv.op != "Conv" || !has_no_padding(conv)))) continue;
+    Node folded = conv;
+    folded.inputs[0] = data;
+    folded.origin = joined_origin(r, id, {made});
+    if (!affine->scale.empty()) {
+      folded.inputs[1] = r.add_constant(r.value(conv.inputs[1]).name, scaled_weights(conv, weights, affine->scale, Side::Input));
+    }
+    if (!affine->shift.empty()) {
+      const Affine added{{}, shifted_outputs(conv, weights, affine->shift, outputs)};
+      folded.inputs.resize(3, no_value);
+      folded.inputs[2] = r.add_constant("", moved_bias(r, conv, weights.dtype(), outputs, added));
+    }
+    r.replace(id, std::move(folded));
+    r.remove(made);
+    return true;
+  }
+  return false;
+}
+
 }  // namespace
 
 bool fuse_scale(Rewriter& r) {
   bool changed = false;
   for (NodeId id = r.first(); id != no_node; id = r.next(id)) {
     for (NodeId folded = fold_user(r, id); folded != no_node; folded = fold_user(r, folded)) changed = true;
+  }
+  for (NodeId id = r.first(); id != no_node; id = r.next(id)) {
+    while (fold_maker(r, id)) changed = true;
   }
   return changed;
 }

@@ -16,7 +16,7 @@ Type without_shape(const Type& declared) {
 void infer_node(Rewriter& r, NodeId id, int depth) {
   const Node& node = r.node(id);
   const Op* const op = all_ops().find(node.op);
-  const bool control = is_control_flow(node);
+  const bool control = runs_bodies(node);
   if (!control && (op == nullptr || !op->infer)) {
     for (const ValueId output : node.outputs) {
       if (output != no_value) r.set_type(output, without_shape(r.value(output).type));

@@ -14,7 +14,7 @@ Graph with_inputs_inside(const Graph& body, const std::vector<InputBinding>& inp
 
 // The output types of If, Loop and Scan; stores the bodies with their types in the node. Fails with InvalidModel where the node and its bodies
 // do not fit together.
-bool is_control_flow(const Node& node);
+bool runs_bodies(const Node& node);
 std::vector<Type> infer_control_flow(Rewriter& r, NodeId id, int depth);
 
 // The type of a value that is one or the other.

@@ -40,6 +40,10 @@ struct PassOptions {
 // Folds, cleans and fuses a graph whose types are inferred.
 Graph optimized(const Graph& graph, const PassOptions& options);
 
+// What does not depend on the sizes of inputs, which may all change later: constants, weights, cleaning. Done once for a model, it makes
+// with_shapes and optimized cheap for every new shape. Takes a graph as it was read; inputs keep their declared types.
+Graph preoptimized(const Graph& graph, const PassOptions& options);
+
 // Every floating value, constant, input and Cast becomes float64. Applied before with_shapes.
 Graph widened(const Graph& graph);
 

@@ -13,6 +13,7 @@ bool remove_duplicates(Rewriter& r);
 bool remove_dead(Rewriter& r);
 bool raise_layer_normalization(Rewriter& r);
 bool raise_activations(Rewriter& r);
+bool fuse_transpose(Rewriter& r);
 bool fuse_scale(Rewriter& r);
 bool fuse_conv(Rewriter& r);
 bool fuse_matmul(Rewriter& r);

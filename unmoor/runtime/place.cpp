@@ -60,6 +60,12 @@ class Placer {
       placement.state = State::Host;
       return placement;
     }
+    if (all_ops().find(node.op) == nullptr) {
+      placement.device = devices_.size() - 1;
+      placement.state = State::Nobody;
+      placement.refusals.push_back({devices_[0]->info().id, "", no(Reason::NoKernel, "operator ", node.op, " is not known")});
+      return placement;
+    }
     const OpCall call = call_for(graph_, node);
     const bool dynamic = !has_known_types(call);
     for (size_t device = 0; device < devices_.size(); ++device) {
@@ -73,7 +79,8 @@ class Placer {
       std::ranges::move(choice.refusals, std::back_inserter(placement.refusals));
       if (choice.kernel != nullptr) return finish(placement, call, choice.kernel->name);
     }
-    placement.device = devices_.size();  // Nobody took it: reported by the caller.
+    placement.device = options_.place_only ? devices_.size() - 1 : devices_.size();  // Nobody took it: reported by the caller.
+    placement.state = State::Nobody;
     return placement;
   }
 
@@ -95,7 +102,12 @@ class Placer {
 
 // Whether every node of the call's expansion, expanded further if need be, has a kernel on the device.
 bool expansion_fits(const OpCall& call, const Device& device, size_t depth) {
-  const Graph inner = expanded(call);
+  Graph inner;
+  try {
+    inner = expanded(call);
+  } catch (const Error&) {
+    return false;  // An operator may have an expansion for some calls only.
+  }
   for (const Node& node : inner.nodes()) {
     const OpCall part = call_for(inner, node);
     if (choose_kernel(part, device, {}).kernel != nullptr) continue;
@@ -209,6 +221,7 @@ void check_known(const Graph& graph) {
 
 }  // namespace
 
+
 bool is_control_flow(const Node& node) { return node.op == "If" || node.op == "Loop" || node.op == "Scan"; }
 
 bool has_known_types(const OpCall& call) {
@@ -248,7 +261,7 @@ Choice choose_kernel(const OpCall& call, const Device& device, const std::string
 }
 
 PlacedGraph place(Graph graph, const std::vector<std::shared_ptr<Device>>& devices, const PlanOptions& options) {
-  check_known(graph);
+  if (!options.place_only) check_known(graph);
   std::set<std::string> from_expansion;
   PlacedGraph placed;
   for (size_t round = 0;; ++round) {

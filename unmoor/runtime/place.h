@@ -16,7 +16,8 @@ struct Choice {
 // `only` forces kernels of that name for operators that have one.
 Choice choose_kernel(const OpCall& call, const Device& device, const std::string& only);
 
-bool is_control_flow(const Node& node);
+
+bool is_control_flow(const Node& node);  // If, Loop or Scan.
 // All tensors with known shapes: what a kernel with buffers needs.
 bool has_known_types(const OpCall& call);
 

@@ -147,6 +147,7 @@ std::string_view name(State state) {
     case State::Fallback: return "fallback";
     case State::Choice: return "choice";
     case State::Host: return "host";
+    case State::Nobody: return "unsupported";
   }
   return "native";
 }

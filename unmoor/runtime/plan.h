@@ -31,6 +31,7 @@ enum class State : uint8_t {
   Fallback,  // Refused by the wanted device.
   Choice,    // Taken by the wanted device, but left with its fallen-back neighbours to save copies.
   Host,      // Shape arithmetic and control flow: small host work that is no fallback.
+  Nobody,    // No device takes it. Only in plans that are made to be read.
 };
 std::string_view name(State state);
 

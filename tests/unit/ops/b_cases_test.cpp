@@ -52,6 +52,15 @@ TEST(Cases, a_text_without_T_gives_one_case) {
   EXPECT_EQ(cases_of(op, {DType::F32, DType::F16}).size(), 1U);
 }
 
+TEST(Cases, integers_are_given_no_fractions) {
+  Op op = example();
+  op.inputs[0].dtypes = {DType::F32, DType::I32};
+  op.cases = {"T[1]{0.5}", "T[1]{2}"};
+  EXPECT_THAT(texts_of(cases_of(op, {DType::F32, DType::I32})),
+              ElementsAre("Example f32[1]{0.5}", "Example f32[1]{2}", "Example i32[1]{2}"));
+  EXPECT_THAT(error_of([] { (void)parse_case("Example i32[1]{0.5}"); }), HasSubstr("fraction"));
+}
+
 TEST(Cases, lists_quotes_and_tensors_are_single_alternatives) {
   Op op = example();
   op.cases = {"T[2] pads=[1,1],[0,1] mode=\"a,b c\" value=T[2]{3,4} to=T,i64"};
@@ -84,6 +93,14 @@ TEST(Cases, inputs_can_be_absent_given_constant_or_generated) {
   EXPECT_THAT(a_case.inputs[4].texts, ElementsAre("a", "b, c"));
   EXPECT_EQ(a_case.inputs[5].type.shape.rank(), 0U);
   EXPECT_EQ(a_case.outputs, 2U);
+}
+
+TEST(Cases, a_constant_can_name_its_generator) {
+  for (const char* text : {"Example f32[3]!~positive", "Example f32[3]~positive!"}) {
+    const Case a_case = parse_case(text);
+    EXPECT_TRUE(a_case.inputs[0].constant);
+    EXPECT_EQ(a_case.inputs[0].generator, "positive");
+  }
 }
 
 TEST(Cases, a_text_can_be_pasted_back) {

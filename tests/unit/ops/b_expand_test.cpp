@@ -17,7 +17,11 @@ std::vector<Case> all_cases(bool only_expanding) {
   std::vector<Case> cases;
   for (const auto& [op_name, op] : all_ops().all()) {
     if (!op.reference || (only_expanding && !op.expand)) continue;
-    for (auto& a_case : cases_of(op, tested)) cases.push_back(std::move(a_case));
+    try {
+      for (auto& a_case : cases_of(op, tested)) cases.push_back(std::move(a_case));
+    } catch (const Error& error) {
+      ADD_FAILURE() << error.what();
+    }
   }
   return cases;
 }
@@ -32,6 +36,7 @@ std::vector<Data> run_nodes(const Graph& graph, const std::vector<Data>& inputs)
   for (const Node& node : graph.nodes()) {
     OpCall call = call_for(graph, node);
     std::vector<Data> in;
+    in.reserve(node.inputs.size());  // The call points into it.
     for (size_t i = 0; i < node.inputs.size(); ++i) {
       in.push_back(node.inputs[i] == no_value ? Data() : values[Graph::index(node.inputs[i])]);
       if (in.back().is_tensor()) {
@@ -76,7 +81,7 @@ double tolerance(DType dtype) {
   }
 }
 
-std::string difference(const Tensor& expected, const Tensor& found) {
+std::string difference(const Tensor& expected, const Tensor& found, Rounding rounding) {
   if (expected.type() != found.type()) return cat(found.type(), " instead of ", expected.type());
   if (expected.dtype() == DType::String) return expected.strings() == found.strings() ? "" : "other strings";
   if (expected.dtype() == DType::C64 || expected.dtype() == DType::C128) return "";
@@ -84,7 +89,12 @@ std::string difference(const Tensor& expected, const Tensor& found) {
   const auto b = doubles(found);
   double largest = 0;
   for (const double value : a) largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
+  size_t other_steps = 0;
   for (size_t i = 0; i < a.size(); ++i) {
+    if (rounding == Rounding::Quantise && !is_float(expected.dtype()) && std::fabs(a[i] - b[i]) == 1) {
+      if (++other_steps > 1 + a.size() / 10) return cat(other_steps, " elements are another step");
+      continue;
+    }
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
     // Near the dtype's limit one may overflow where the other does not; elsewhere only rounding may differ.
     const double allowed = tolerance(expected.dtype()) * std::max(std::fabs(a[i]), std::min(largest, 1.0));
@@ -128,9 +138,11 @@ TEST(EveryCase, an_expansion_computes_what_the_reference_does) {
       const auto expected = run_nodes(built.graph, built.inputs);
       const OpCall call = call_for(built.graph, built.graph.node(NodeId{0}));
       const auto found = run_nodes(expanded(call), built.inputs);
+      const Rounding rounding = all_ops().find(a_case.op)->rounding;
       ASSERT_EQ(found.size(), expected.size());
       for (size_t i = 0; i < found.size(); ++i) {
-        if (expected[i].is_tensor()) EXPECT_EQ(difference(expected[i].tensor(), found[i].tensor()), "") << "output " << i;
+        if (!expected[i].is_tensor()) continue;
+        EXPECT_EQ(difference(expected[i].tensor(), found[i].tensor(), rounding), "") << "output " << i;
         ++checked;
       }
     } catch (const std::exception& error) {
@@ -144,7 +156,8 @@ TEST(EveryOperator, with_a_reference_has_cases) {
   for (const auto& [op_name, op] : all_ops().all()) {
     bool takes_tensors = true;
     for (const Port& port : op.inputs) takes_tensors &= !port.dtypes.empty() || op_name == "Identity";
-    if (op.reference && takes_tensors) EXPECT_FALSE(op.cases.empty()) << op_name << " has no case";
+    if (!op.reference || !takes_tensors) continue;
+    EXPECT_FALSE(op.cases.empty()) << op_name << " has no case";
   }
 }
 

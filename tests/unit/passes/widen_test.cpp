@@ -9,7 +9,8 @@ TEST(Widened, everything_floating_becomes_float64) {
   const ValueId i = s.input("i", {3}, DType::I64);
   const ValueId cast = s.node("Cast", {i}, {{"to", int64_t{10}}});
   const ValueId zeros = s.node("ConstantOfShape", {s.ints({3})});
-  const ValueId y = s.node("Add", {s.node("Mul", {x, cast}), s.node("Add", {zeros, s.weights({3})})});
+  const ValueId weights = s.weights({3});
+  const ValueId y = s.node("Add", {s.node("Mul", {x, cast}), s.node("Add", {zeros, weights})});
   const Graph graph = s.done({y});
   const Graph wide = with_shapes(widened(graph), {});
   for (const Value& value : wide.values()) {
@@ -24,7 +25,7 @@ TEST(Widened, everything_floating_becomes_float64) {
   const auto out = evaluate(wide, {broad, ints});
   EXPECT_EQ(out[0].tensor().dtype(), DType::F64);
   for (size_t k = 0; k < 3; ++k) {
-    const double weight = doubles(*graph.constant_tensor(*graph.find_value("c7")))[k];
+    const double weight = doubles(*graph.constant_tensor(weights))[k];
     EXPECT_DOUBLE_EQ(doubles(out[0].tensor())[k], doubles(narrow)[k] * doubles(ints)[k] + weight);
   }
 }

@@ -25,6 +25,14 @@ KernelTable make_kernels(const std::string& vendor, const Abilities& abilities) 
   Kernels kernels(vendor, abilities);
   add_elementwise_kernels(kernels);
   add_cast_kernels(kernels);
+  add_matmul_kernels(kernels);
+  add_conv_kernels(kernels);
+  add_pool_kernels(kernels);
+  add_row_kernels(kernels);
+  add_reduce_kernels(kernels);
+  add_move_kernels(kernels);
+  add_pad_kernels(kernels);
+  add_resize_kernels(kernels);
   return kernels.take();
 }
 

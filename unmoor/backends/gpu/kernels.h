@@ -31,6 +31,14 @@ class Kernels {
 
 void add_elementwise_kernels(Kernels& kernels);
 void add_cast_kernels(Kernels& kernels);
+void add_matmul_kernels(Kernels& kernels);
+void add_conv_kernels(Kernels& kernels);
+void add_pool_kernels(Kernels& kernels);
+void add_row_kernels(Kernels& kernels);
+void add_reduce_kernels(Kernels& kernels);
+void add_move_kernels(Kernels& kernels);
+void add_pad_kernels(Kernels& kernels);
+void add_resize_kernels(Kernels& kernels);
 
 // Every kernel for a device with these abilities, named "vendor.kernel".
 KernelTable make_kernels(const std::string& vendor, const Abilities& abilities);

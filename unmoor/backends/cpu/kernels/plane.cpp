@@ -1,0 +1,54 @@
+#include "unmoor/backends/cpu/kernels/plane.h"
+
+#include <algorithm>
+#include <cstring>
+
+namespace unmoor::cpu {
+
+PlaneLayout::PlaneLayout(const Window& window, float border) : window_(window), border_(border) {
+  const Window& w = window_;
+  const size_t padded_w = (w.out_w - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1;
+  const size_t padded_h = (w.out_h - 1) * w.stride_h + (w.kernel_h - 1) * w.dilation_h + 1;
+  row_ = (padded_w + w.stride_w - 1) / w.stride_w;
+  rows_ = (padded_h + w.stride_h - 1) / w.stride_h;
+  plane_ = row_ * rows_ * w.stride_h * w.stride_w;
+  for (size_t ky = 0; ky < w.kernel_h; ++ky) {
+    for (size_t kx = 0; kx < w.kernel_w; ++kx) {
+      const size_t y = ky * w.dilation_h;
+      const size_t x = kx * w.dilation_w;
+      const size_t phase = y % w.stride_h * w.stride_w + x % w.stride_w;
+      offsets_.push_back((phase * rows_ + y / w.stride_h) * row_ + x / w.stride_w);
+    }
+  }
+}
+
+void PlaneLayout::clear(float* plane) const { std::fill(plane, plane + plane_floats(), border_); }
+
+void PlaneLayout::fill(const float* input, float* plane) const {
+  const Window& w = window_;
+  const PlaneLoops& loops = plane_loops();
+  // Input columns that fall into the padded plane.
+  const int64_t first = std::max<int64_t>(0, -w.pad_left);
+  const int64_t last = std::min(static_cast<int64_t>(w.w), static_cast<int64_t>(row_ * w.stride_w) - w.pad_left);
+  if (first >= last) return;
+  std::vector<float*> phases(w.stride_w);
+  for (size_t iy = 0; iy < w.h; ++iy) {
+    const int64_t y = static_cast<int64_t>(iy) + w.pad_top;
+    if (y < 0 || y >= static_cast<int64_t>(rows_ * w.stride_h)) continue;
+    const size_t row = static_cast<size_t>(y) / w.stride_h;
+    const size_t phase_y = static_cast<size_t>(y) % w.stride_h;
+    for (size_t j = 0; j < w.stride_w; ++j) {
+      const auto x = static_cast<size_t>(first + w.pad_left) + j;
+      phases[j] = plane + ((phase_y * w.stride_w + x % w.stride_w) * rows_ + row) * row_ + x / w.stride_w;
+    }
+    loops.spread(input + iy * w.w + first, static_cast<size_t>(last - first), w.stride_w, phases.data());
+  }
+}
+
+void PlaneLayout::extract(const float* outputs, float* y) const {
+  for (size_t oy = 0; oy < window_.out_h; ++oy) {
+    std::memcpy(y + oy * window_.out_w, outputs + oy * row_, window_.out_w * sizeof(float));
+  }
+}
+
+}  // namespace unmoor::cpu

@@ -1,0 +1,89 @@
+#include <algorithm>
+#include <limits>
+
+#include "unmoor/backends/cpu/kernels/families.h"
+#include "unmoor/backends/cpu/kernels/plane.h"
+#include "unmoor/backends/cpu/machine.h"
+#include "unmoor/backends/cpu/simd/arithmetic.h"
+
+namespace unmoor::cpu {
+
+namespace {
+
+Support supports_pool(const OpCall& call) {
+  if (Support types = all_of(inputs_are(call, {DType::F32}), takes_window(call)); !types) {
+    return types;
+  }
+  return call.wants_output(1) ? no(Reason::Attribute, "output Indices") : yes();
+}
+
+// Window positions of output `out` that lie in [low, high).
+size_t inside(size_t out, size_t kernel, size_t stride, size_t dilation, int64_t pad, int64_t low, int64_t high) {
+  size_t count = 0;
+  for (size_t tap = 0; tap < kernel; ++tap) {
+    const int64_t at = static_cast<int64_t>(out * stride + tap * dilation) - pad;
+    count += at >= low && at < high ? 1 : 0;
+  }
+  return count;
+}
+
+// One over how many elements an average is of, by output pixel. Padding counts only if it is asked for; what ceil_mode lets hang
+// over the padding never does.
+std::vector<float> averaging(const OpCall& call, const Window& w) {
+  const bool pads_count = call.integer("count_include_pad", 0) != 0;
+  const std::vector<int64_t> pads = call.integers("pads", std::vector<int64_t>(2 * (call.input(0).shape.rank() - 2), 0));
+  const bool explicit_pads = call.text("auto_pad", "NOTSET") == "NOTSET";
+  const size_t spatial = pads.size() / 2;
+  const auto high = [&](size_t size, size_t axis, size_t out, size_t stride, size_t kernel, size_t dilation, int64_t pad) {
+    if (!pads_count) return static_cast<int64_t>(size);
+    if (explicit_pads) return static_cast<int64_t>(size) + pads[spatial + axis];
+    return static_cast<int64_t>((out - 1) * stride + (kernel - 1) * dilation + 1) - pad;
+  };
+  const int64_t high_w = high(w.w, spatial - 1, w.out_w, w.stride_w, w.kernel_w, w.dilation_w, w.pad_left);
+  const int64_t high_h = spatial == 1 ? 1 : high(w.h, 0, w.out_h, w.stride_h, w.kernel_h, w.dilation_h, w.pad_top);
+  std::vector<float> scale;
+  scale.reserve(w.pixels());
+  for (size_t oy = 0; oy < w.out_h; ++oy) {
+    const size_t rows = inside(oy, w.kernel_h, w.stride_h, w.dilation_h, w.pad_top, pads_count ? -w.pad_top : 0, high_h);
+    for (size_t ox = 0; ox < w.out_w; ++ox) {
+      const size_t columns = inside(ox, w.kernel_w, w.stride_w, w.dilation_w, w.pad_left, pads_count ? -w.pad_left : 0, high_w);
+      scale.push_back(1.0F / static_cast<float>(std::max<size_t>(rows * columns, 1)));
+    }
+  }
+  return scale;
+}
+
+Prepared prepare_pool(const OpCall& call, Device& device) {
+  const bool largest = call.node.op == "MaxPool";
+  const Window window = window_of(call, call.integers("kernel_shape"));
+  return {.run = [&machine = machine_of(device), layout = PlaneLayout(window, largest ? -std::numeric_limits<float>::infinity() : 0.0F), largest,
+                  scale = largest ? std::vector<float>() : averaging(call, window)](Stream&, const KernelArgs& args) {
+    const float* const x = reinterpret_cast<const float*>(args.inputs[0].host());
+    float* const y = reinterpret_cast<float*>(args.outputs[0].host());
+    const Window& w = layout.window();
+    const PlaneLoops& planes = plane_loops();
+    machine.pool().ranges(w.batch * w.channels, 65536 / (w.pixels() * w.taps() + 1) + 1, [&](size_t begin, size_t end) {
+      float* const plane = scratch(0, layout.plane_floats());
+      float* const sums = scratch(1, layout.output_floats());
+      layout.clear(plane);
+      for (size_t i = begin; i < end; ++i) {
+        layout.fill(x + i * w.h * w.w, plane);
+        (largest ? planes.largest : planes.sum)(layout.windows(plane, sums));
+        float* const out = y + i * w.pixels();
+        layout.extract(sums, out);
+        if (!largest) arithmetic_loops().multiply({out, scale.data(), out, w.pixels(), true, true});
+      }
+    });
+  }};
+}
+
+}  // namespace
+
+void add_pool_kernels(KernelTable& table) {
+  for (const char* op : {"MaxPool", "AveragePool"}) {
+    table.add(op, {.name = op == std::string_view("MaxPool") ? "cpu.maxpool.plane" : "cpu.averagepool.plane", .supports = supports_pool,
+                   .prepare = prepare_pool});
+  }
+}
+
+}  // namespace unmoor::cpu

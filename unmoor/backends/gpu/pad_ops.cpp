@@ -1,0 +1,93 @@
+#include <array>
+#include <numeric>
+#include <optional>
+
+#include "unmoor/backends/gpu/move.h"
+#include "unmoor/backends/gpu/texts.h"
+#include "unmoor/base/error.h"
+#include "unmoor/tensor/convert.h"
+
+namespace unmoor::gpu {
+namespace {
+
+struct Padding {
+  std::vector<int64_t> in;  // By axis, axes that are not padded joined where they are neighbours.
+  std::vector<int64_t> out;
+  std::vector<int64_t> before;
+};
+
+// Input axes with what is added before each; axes that nothing is added to join their neighbour.
+Padding padding_of(const OpCall& call) {
+  const auto& in = call.input(0).shape;
+  const auto& out = call.output(0).shape;
+  const auto pads = integers(*call.constant(1));
+  std::vector<int64_t> axes(in.rank());
+  std::iota(axes.begin(), axes.end(), 0);
+  if (call.has(3)) axes = integers(*call.constant(3));
+  std::vector<int64_t> before(in.rank(), 0);
+  std::vector<bool> padded_axis(in.rank(), false);
+  for (size_t i = 0; i < axes.size(); ++i) {
+    const auto axis = in.axis(axes[i]);
+    before[axis] = pads.at(i);
+    padded_axis[axis] = pads.at(i) != 0 || pads.at(i + axes.size()) != 0;
+  }
+  Padding result;
+  for (size_t axis = 0; axis < in.rank(); ++axis) {
+    if (axis > 0 && !padded_axis[axis] && !padded_axis[axis - 1]) {
+      result.in.back() *= in[axis];
+      result.out.back() *= out[axis];
+    } else {
+      result.in.push_back(in[axis]);
+      result.out.push_back(out[axis]);
+      result.before.push_back(before[axis]);
+    }
+  }
+  return result;
+}
+
+std::optional<int64_t> mode_of(const OpCall& call) {
+  constexpr std::array modes{"constant", "edge", "reflect", "wrap"};
+  const auto wanted = call.text("mode", "constant");
+  for (size_t i = 0; i < modes.size(); ++i) {
+    if (wanted == modes[i]) return static_cast<int64_t>(i);
+  }
+  return std::nullopt;
+}
+
+Support can_pad(const OpCall& call) {
+  if (auto answer = moves_bytes(call, 0); !answer) return answer;
+  for (const size_t i : {size_t{1}, size_t{3}}) {
+    if (call.has(i) && call.constant(i) == nullptr) return no(Reason::Dynamic, "input ", i, " is known only at run time");
+  }
+  if (!mode_of(call)) return no(Reason::Attribute, "mode is ", call.text("mode", "constant"));
+  const auto axes = padding_of(call).in.size();
+  return axes <= most_axes ? yes() : no(Reason::Rank, axes, " axes, more than ", most_axes);
+}
+
+std::vector<int64_t> six(std::vector<int64_t> values, int64_t filling) {
+  values.insert(values.begin(), most_axes - values.size(), filling);
+  return values;
+}
+
+Prepared prepare_pad(const OpCall& call, GpuDevice& device) {
+  const auto padding = padding_of(call);
+  const auto bytes = bytes_of(call.input(0).dtype, 1);
+  const int64_t count = call.output(0).shape.elements();
+  Launch launch("pad", unmoor_gpu_text::unmoor_backends_gpu_kernels_pad_inc, {cat("TYPE ", element_name(integer_of_bytes(bytes)))});
+  launch.input_bytes(0, bytes);
+  if (call.has(2)) {
+    launch.input_bytes(2, bytes);
+  } else {
+    launch.nothing();
+  }
+  launch.output_bytes(0, bytes).integers(six(padding.in, 1)).integers(six(padding.out, 1)).integers(six(padding.before, 0));
+  launch.integers(six(Shape(padding.in).strides(), 0)).integer(*mode_of(call)).integer(call.has(2) ? 1 : 0).integer(count);
+  launch.elements(count);
+  return run_in_order(device, {std::move(launch)});
+}
+
+}  // namespace
+
+void add_pad_kernels(Kernels& kernels) { kernels.add("Pad", "pad", can_pad, prepare_pad); }
+
+}  // namespace unmoor::gpu

@@ -1,0 +1,20 @@
+#pragma once
+
+#include "unmoor/ops/numeric.h"
+
+namespace unmoor {
+
+// Parts of the quantize family.
+void add_linear_quantize_ops(OpSet& ops);  // QuantizeLinear, DequantizeLinear, DynamicQuantizeLinear.
+void add_quantized_products(OpSet& ops);   // MatMulInteger, ConvInteger, QLinearMatMul, QLinearConv.
+
+// A whole-number type's least and greatest value.
+struct Limits {
+  double low = 0, high = 0;
+};
+Limits limits_of(DType dtype);
+
+// round(x / scale) + zero point, ties to even, limited to the dtype's range. NaN becomes the zero point.
+double quantized(double quotient, double zero_point, Limits limits);
+
+}  // namespace unmoor

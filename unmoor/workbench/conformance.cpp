@@ -1,0 +1,151 @@
+#include "unmoor/workbench/conformance.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <map>
+#include <nlohmann/json.hpp>
+
+#include "unmoor/base/child.h"
+#include "unmoor/base/error.h"
+
+namespace unmoor {
+namespace {
+
+using nlohmann::json;
+
+constexpr size_t batch = 256;        // Cases that a child prepares together, since compilers start slowly.
+constexpr double patience_s = 600;   // Silence of a child that is taken for a hang.
+
+std::optional<std::string> read_line(Child& child) {
+  std::string line;
+  std::byte next{};
+  while (child.read({&next, 1}, patience_s)) {
+    if (next == std::byte{'\n'}) return line;
+    line += static_cast<char>(next);
+  }
+  return std::nullopt;
+}
+
+// Sends cases to one child and takes its answers. What was not answered is left for the caller.
+class Batch {
+ public:
+  Batch(const std::vector<std::string>& command, std::span<const std::string> cases) : child_(command), cases_(cases) {
+    std::string text;
+    for (const std::string& each : cases) text += fmt::format("{}\n", each);
+    child_.write(std::as_bytes(std::span(text)));
+    child_.close_input();
+  }
+
+  // Results in order; shorter than the cases if the child died.
+  std::vector<CaseResult> results() {
+    std::vector<CaseResult> results;
+    while (results.size() < cases_.size()) {
+      const auto line = read_line(child_);
+      if (!line) break;
+      const json answer = json::parse(*line, nullptr, false);
+      if (!answer.is_object()) continue;
+      if (answer.contains("running")) {
+        running_ = true;
+        continue;
+      }
+      results.push_back({cases_[results.size()], answer.value("verdict", "failed"), answer.value("detail", ""), answer.value("generic", false)});
+    }
+    return results;
+  }
+
+  bool died_while_running() const { return running_; }
+  std::string end() {
+    const ChildEnd ended = child_.finish(1);
+    std::string words = child_.errors();
+    if (words.size() > 400) words.erase(0, words.size() - 400);
+    return fmt::format("its process ended: {}{}{}", ended.text(), words.empty() ? "" : "; it said: ", words);
+  }
+
+ private:
+  Child child_;
+  std::span<const std::string> cases_;
+  bool running_ = false;
+};
+
+}  // namespace
+
+size_t ConformanceResult::count(std::string_view verdict) const {
+  return static_cast<size_t>(std::ranges::count(cases, verdict, &CaseResult::verdict));
+}
+
+json ConformanceResult::to_json() const {
+  json result{{"device", device}, {"passed", count("passed")}, {"failed", count("failed")}, {"refused", count("refused")},
+              {"generic", std::ranges::count_if(cases, [](const CaseResult& each) { return each.generic; })}, {"cases", json::array()}};
+  for (const CaseResult& each : cases) {
+    result["cases"].push_back({{"case", each.text}, {"verdict", each.verdict}, {"detail", each.detail}, {"generic", each.generic}});
+  }
+  return result;
+}
+
+std::string ConformanceResult::text() const {
+  std::string text;
+  std::map<std::string, size_t> refusals;
+  for (const CaseResult& each : cases) {
+    if (each.verdict == "failed") text += fmt::format("failed  {}\n        {}\n", each.text, each.detail);
+    if (each.verdict == "refused") ++refusals[fmt::format("{}: {}", each.text.substr(0, each.text.find(' ')), each.detail)];
+  }
+  size_t shown = 0;
+  for (const auto& [why, times] : refusals) {
+    if (++shown > 40) break;
+    text += fmt::format("refused {} {}{}\n", times, times == 1 ? "case of " : "cases of ", why);
+  }
+  if (refusals.size() > 40) text += fmt::format("refused for {} more reasons: see --json\n", refusals.size() - 40);
+  const auto generic = std::ranges::count_if(cases, [](const CaseResult& each) { return each.generic; });
+  text += fmt::format("{}: {} passed ({} by the plain path), {} failed, {} refused\n", device, count("passed"), generic, count("failed"),
+                      count("refused"));
+  return text;
+}
+
+std::vector<std::string> case_texts(const std::vector<std::string>& ops, const std::string& category) {
+  static const std::vector<DType> dtypes{DType::F32, DType::F64, DType::F16, DType::BF16, DType::I8, DType::U8,
+                                         DType::I32, DType::I64, DType::Bool};
+  for (const std::string& wanted : ops) {
+    if (all_ops().find(wanted) == nullptr) fail(ErrorKind::InvalidArgument, "no operator is called '", wanted, "'");
+  }
+  std::vector<std::string> texts;
+  std::map<std::string, bool> categories;
+  for (const auto& [key, op] : all_ops().all()) {
+    categories[std::string(name(op.category))] = true;
+    if (!ops.empty() && std::ranges::find(ops, key) == ops.end()) continue;
+    if (!category.empty() && name(op.category) != category) continue;
+    for (const Case& each : cases_of(op, dtypes)) texts.push_back(each.text);
+  }
+  if (!category.empty() && !categories.contains(category)) {
+    std::string known;
+    for (const auto& [each, there] : categories) known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
+    fail(ErrorKind::InvalidArgument, "no category is called '", category, "'; there are: ", known);
+  }
+  return texts;
+}
+
+ConformanceResult conformance(const std::string& device, const std::vector<std::string>& cases, const std::vector<std::string>& command,
+                              const Progress& progress) {
+  ConformanceResult result;
+  result.device = device;
+  size_t size = batch;
+  while (result.cases.size() < cases.size()) {
+    if (progress) progress("cases", result.cases.size(), cases.size());
+    const size_t from = result.cases.size();
+    const std::span<const std::string> part = std::span(cases).subspan(from, std::min(size, cases.size() - from));
+    Batch running(command, part);
+    auto results = running.results();
+    std::ranges::move(results, std::back_inserter(result.cases));
+    if (result.cases.size() - from == part.size()) {
+      size = batch;
+    } else if (running.died_while_running() || part.size() == 1) {
+      result.cases.push_back({cases[result.cases.size()], "failed", running.end()});
+      size = batch;
+    } else {
+      size = 1;  // It died while preparing: one by one, until the case is found.
+    }
+  }
+  return result;
+}
+
+}  // namespace unmoor

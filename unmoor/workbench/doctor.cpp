@@ -1,0 +1,174 @@
+#include "unmoor/workbench/doctor.h"
+
+#include <fmt/format.h>
+
+#include <algorithm>
+#include <filesystem>
+#include <nlohmann/json.hpp>
+
+#include "unmoor/base/error.h"
+#include "unmoor/ops/builder.h"
+#include "unmoor/runtime/session.h"
+#include "unmoor/workbench/compare.h"
+#include "unmoor/workbench/inputs.h"
+
+namespace unmoor {
+namespace {
+
+using nlohmann::json;
+
+constexpr int64_t side = 64;
+
+// Relu(a b), small enough to be quick and big enough to use the device.
+Graph check_graph() {
+  Graph graph;
+  const TensorType square{DType::F32, {side, side}};
+  std::vector<ValueId> inputs{graph.add_input("a", square), graph.add_input("b", square)};
+  for (const char* const op : {"MatMul", "Relu"}) {
+    Node node;
+    node.name = op;
+    node.op = op;
+    node.origin.name = op;
+    node.origin.op = op;
+    node.inputs = inputs;
+    Value value;
+    value.name = std::string(op) + "_output";
+    value.type = square;
+    node.outputs = {graph.add_value(std::move(value))};
+    inputs = node.outputs;
+    graph.add_node(std::move(node));
+  }
+  graph.mark_output(inputs[0], "y");
+  return graph;
+}
+
+NamedData check_inputs() {
+  NamedData inputs;
+  for (const char* const name : {"a", "b"}) {
+    inputs[name] = generate_input({name, TensorType{DType::F32, {side, side}}, "", ""}, {});
+  }
+  return inputs;
+}
+
+// The expected values by plain loops of its own.
+Tensor expected_values(const NamedData& inputs) {
+  const auto a = inputs.at("a").tensor().span<float>();
+  const auto b = inputs.at("b").tensor().span<float>();
+  Tensor expected(TensorType{DType::F64, {side, side}});
+  const auto out = expected.writable_span<double>();
+  constexpr auto n = static_cast<size_t>(side);
+  for (size_t i = 0; i < n; ++i) {
+    for (size_t k = 0; k < n; ++k) {
+      double sum = 0;
+      for (size_t j = 0; j < n; ++j) sum += static_cast<double>(a[i * n + j]) * static_cast<double>(b[j * n + k]);
+      out[i * n + k] = std::max(sum, 0.0);
+    }
+  }
+  return expected;
+}
+
+// How long a warm checked run takes. Fails with Device if the device refuses it or gives other numbers.
+double check_device(const std::vector<std::shared_ptr<Device>>& devices) {
+  PlanOptions options;
+  options.fallback = Fallback::Forbid;
+  Session session(make_plan(check_graph(), devices, options));
+  const NamedData inputs = check_inputs();
+  const NamedData outputs = session.run(inputs);
+  const Metrics metrics = compare(expected_values(inputs), outputs.at("y"), DType::F32, std::nullopt);
+  if (!metrics.fine()) {
+    fail(ErrorKind::Device, "Relu(MatMul) gives wrong numbers: ",
+         metrics.problem.empty() ? fmt::format("relative L2 error {:.3g}", metrics.rel_l2) : metrics.problem);
+  }
+  const auto times = session.time_runs(inputs, 5, 0);
+  return *std::ranges::min_element(times);
+}
+
+json describe(const DeviceInfo& info) {
+  json versions = json::object();
+  for (const auto& [what, version] : info.versions) versions[what] = version;
+  if (!info.arch.empty()) versions["arch"] = info.arch;
+  return {{"name", info.id}, {"hardware", info.name}, {"versions", versions}, {"state", "ready"}, {"reason", ""}, {"check_ms", 0}};
+}
+
+}  // namespace
+
+json probe_backend(Backend& backend, const std::function<std::shared_ptr<Device>()>& host) {
+  const Availability here = backend.probe();
+  json result{{"devices", json::array()}, {"libraries", here.libraries}, {"reason", here.reason}};
+  for (size_t i = 0; i < here.devices.size(); ++i) {
+    json device = describe(here.devices[i]);
+    try {
+      std::vector<std::shared_ptr<Device>> devices;
+      devices.reserve(2);
+      devices.push_back(backend.open(i));
+      if (!devices[0]->info().host) devices.push_back(host());
+      device = describe(devices[0]->info());
+      device["check_ms"] = check_device(devices);
+    } catch (const std::exception& error) {
+      device["state"] = "broken";
+      device["reason"] = error.what();
+    }
+    result["devices"].push_back(std::move(device));
+  }
+  return result;
+}
+
+DoctorResult doctor(const std::vector<PlatformToProbe>& platforms, const ProbeInChild& probe) {
+  DoctorResult result;
+  for (const PlatformToProbe& platform : platforms) {
+    if (!platform.absent.empty()) {
+      result.devices.push_back({platform.name, platform.name, "absent", platform.absent, ""});
+      continue;
+    }
+    const ProbeAnswer answer = probe(platform.name);
+    const json found = json::parse(answer.json, nullptr, false);
+    if (!answer.ended.empty() || !found.is_object()) {
+      result.devices.push_back({platform.name, platform.name, "broken", answer.ended.empty() ? "its probe gave no answer" : answer.ended, ""});
+      continue;
+    }
+    for (const auto& device : found.at("devices")) {
+      DoctorResult::Found entry{device.at("name"), platform.name, device.at("state"), device.at("reason"), device.at("hardware")};
+      entry.check_ms = device.at("check_ms");
+      entry.versions = device.at("versions").get<std::map<std::string, std::string>>();
+      result.devices.push_back(std::move(entry));
+    }
+    if (found.at("devices").empty()) {
+      result.devices.push_back({platform.name, platform.name, "absent", found.at("reason").get<std::string>(), ""});
+    }
+    for (const auto& path : found.at("libraries")) {
+      const auto text = path.get<std::string>();
+      result.libraries.push_back({std::filesystem::path(text).filename().string(), {text}, text});
+    }
+  }
+  return result;
+}
+
+json DoctorResult::to_json() const {
+  json result{{"devices", json::array()}, {"engines", json::array()}, {"pairs", json::array()}, {"libraries", json::array()}};
+  for (const Found& device : devices) {
+    result["devices"].push_back({{"name", device.name}, {"backend", device.backend}, {"state", device.state}, {"reason", device.reason},
+                                 {"hardware", device.hardware}, {"check_ms", device.check_ms}, {"versions", device.versions}});
+  }
+  for (const Library& library : libraries) {
+    result["libraries"].push_back({{"name", library.name}, {"paths", library.paths}, {"used", library.used}});
+  }
+  return result;
+}
+
+std::string DoctorResult::text() const {
+  std::string text;
+  for (const Found& device : devices) {
+    if (device.state == "ready") {
+      text += fmt::format("{:<11} ready   {} (checked in {:.3f} ms)\n", device.name, device.hardware, device.check_ms);
+    } else {
+      text += fmt::format("{:<11} {:<7} {}\n", device.name, device.state, device.reason);
+    }
+    std::string versions;
+    for (const auto& [what, version] : device.versions) versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", what, version);
+    if (!versions.empty()) text += fmt::format("{:<11}         {}\n", "", versions);
+  }
+  for (const Library& library : libraries) text += fmt::format("library     {} is {}\n", library.name, library.used);
+  return text;
+}
+
+}  // namespace unmoor
