@@ -217,6 +217,8 @@ void check_known(const Graph& graph) {
 }  // namespace
 
 
+bool is_control_flow(const Node& node) { return node.op == "If" || node.op == "Loop" || node.op == "Scan"; }
+
 bool has_known_types(const OpCall& call) {
   const auto known_input = [](const std::optional<Type>& type) { return !type || is_known(*type); };
   if (!std::ranges::all_of(call.inputs, known_input)) return false;

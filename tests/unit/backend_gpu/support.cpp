@@ -27,7 +27,7 @@ std::shared_ptr<Device> test_device() {
   return device;
 }
 
-std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const OpCall& call, const std::vector<Data>& inputs) {
+std::vector<Tensor> run_prepared(Device& device, const Prepared& prepared, const OpCall& call, const std::vector<Data>& inputs) {
   std::vector<Operand> in(call.inputs.size());
   std::vector<Operand> out(call.outputs.size());
   size_t total = guard_bytes;
@@ -41,8 +41,6 @@ std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Op
   for (size_t i = 0; i < out.size(); ++i) {
     if (call.wants_output(i)) place(out[i], call.output(i).bytes());
   }
-  const auto prepared = kernel.prepare(call, device);
-  device.finish_preparation();
   const auto arena = device.allocate(total);
   const auto workspace = device.allocate(prepared.workspace_bytes);
   const auto stream = device.make_stream();
@@ -67,8 +65,14 @@ std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const Op
     std::copy_n(from, bytes.size(), bytes.begin());
     std::copy_n(host.begin() + static_cast<std::ptrdiff_t>(out[i].offset), bytes.size(), from);
   }
-  EXPECT_TRUE(after == host) << kernel.name << " wrote outside of its outputs";
+  EXPECT_TRUE(after == host) << call.node.op << " wrote outside of its outputs";
   return results;
+}
+
+std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const OpCall& call, const std::vector<Data>& inputs) {
+  const auto prepared = kernel.prepare(call, device);
+  device.finish_preparation();
+  return run_prepared(device, prepared, call, inputs);
 }
 
 }  // namespace unmoor::gpu

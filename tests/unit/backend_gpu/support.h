@@ -15,6 +15,7 @@ std::shared_ptr<Device> test_device();
 
 // Output tensors of a kernel on the test device. Operands lie in one buffer at offsets, as in an arena, with guard bytes between
 // them that must survive.
+std::vector<Tensor> run_prepared(Device& device, const Prepared& prepared, const OpCall& call, const std::vector<Data>& inputs);
 std::vector<Tensor> run_on_device(Device& device, const Kernel& kernel, const OpCall& call, const std::vector<Data>& inputs);
 
 #define UNMOOR_NEED_DEVICE()                                    \

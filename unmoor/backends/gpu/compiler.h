@@ -42,10 +42,13 @@ class Compiler {
   std::shared_ptr<CompiledKernel> kernel(const KernelSource& source);
   // Compiles and loads all kernels that are not loaded. Fails with Device, naming the kernel, with the compiler's last words.
   void compile_missing();
+  // All that was asked for so far.
+  std::vector<KernelSource> sources();
 
  private:
   std::string key_of(const KernelSource& source) const;
   bool load_from_cache(CompiledKernel& kernel) const;
+  void compile(const std::vector<std::shared_ptr<CompiledKernel>>& missing) const;
   void compile_in_child(const std::vector<std::shared_ptr<CompiledKernel>>& kernels, size_t first, size_t step) const;
 
   std::shared_ptr<Driver> driver_;

@@ -1,0 +1,158 @@
+#include <gtest/gtest.h>
+
+#include <algorithm>
+#include <cmath>
+#include <cstdio>
+#include <memory>
+
+#include "tests/unit/backend_gpu/support.h"
+#include "unmoor/backends/gpu/kernels.h"
+#include "unmoor/base/error.h"
+#include "unmoor/ops/cases.h"
+#include "unmoor/tensor/convert.h"
+
+namespace unmoor::gpu {
+namespace {
+
+std::vector<Data> inputs_of(const CaseGraph& a_case, const Node& node) {
+  std::vector<Data> inputs;
+  size_t next = 0;
+  for (const auto id : node.inputs) {
+    if (id == no_value) {
+      inputs.emplace_back();
+    } else if (a_case.graph.value(id).constant) {
+      inputs.push_back(*a_case.graph.value(id).constant);
+    } else {
+      inputs.push_back(a_case.inputs.at(next++));
+    }
+  }
+  return inputs;
+}
+
+// One case of an operator and a kernel for it. Stays where it is: the call looks at the graph.
+struct CaseRun {
+  CaseRun(const Kernel& a_kernel, const Case& of)
+      : kernel(a_kernel),
+        a_case(of),
+        graph(build_case(a_case)),
+        call(call_for(graph.graph, graph.graph.nodes().at(0))),
+        inputs(inputs_of(graph, graph.graph.nodes().at(0))) {}
+  CaseRun(const CaseRun&) = delete;
+  CaseRun& operator=(const CaseRun&) = delete;
+
+  const Kernel& kernel;
+  Case a_case;
+  CaseGraph graph;
+  OpCall call;
+  std::vector<Data> inputs;  // As the call has them, constants too.
+  Prepared prepared = {};
+};
+
+std::vector<Data> reference(const OpCall& call, const std::vector<Data>& inputs) {
+  Outputs outputs(call.outputs.size());
+  run_reference(call, inputs, outputs);
+  return std::move(outputs.all());
+}
+
+// Inputs without signs: what a sum of products of them gives bounds its rounding.
+std::vector<Data> without_signs(const std::vector<Data>& inputs) {
+  std::vector<Data> result;
+  for (const auto& input : inputs) {
+    if (!input || !is_float(input.tensor().dtype())) {
+      result.push_back(input);
+      continue;
+    }
+    Tensor tensor(input.tensor().type());
+    auto values = doubles(input.tensor());
+    for (auto& value : values) value = std::abs(value);
+    store(tensor, values);
+    result.emplace_back(std::move(tensor));
+  }
+  return result;
+}
+
+// How far a result may be from the reference, by element.
+std::vector<double> tolerance(const Op& op, const CaseRun& run, const std::vector<double>& expected, size_t output) {
+  const double unit = run.call.output(output).dtype == DType::F64 ? 1e-13 : 1e-6;
+  std::vector<double> result(expected.size(), 0);
+  if (op.rounding == Rounding::MoveBits) return result;
+  for (size_t i = 0; i < expected.size(); ++i) result[i] = unit * (10 * std::abs(expected[i]) + 1e-3);
+  if (op.rounding != Rounding::Sum) return result;
+  const auto bounds = doubles(reference(run.call, without_signs(run.inputs))[output].tensor());
+  double largest = 0;
+  for (const auto value : expected) largest = std::isfinite(value) ? std::max(largest, std::abs(value)) : largest;
+  for (size_t i = 0; i < expected.size(); ++i) result[i] += 4 * unit * (std::isfinite(bounds[i]) ? std::abs(bounds[i]) : largest);
+  return result;
+}
+
+void compare(const Op& op, const CaseRun& run, const Tensor& found, const Tensor& wanted, size_t output) {
+  ASSERT_TRUE(found.type() == wanted.type());
+  if (op.rounding == Rounding::MoveBits && !is_float(wanted.dtype())) {
+    EXPECT_TRUE(std::ranges::equal(found.bytes(), wanted.bytes())) << run.kernel.name << " for " << run.a_case.text;
+    return;
+  }
+  const auto expected = doubles(wanted);
+  const auto values = doubles(found);
+  const auto allowed = is_float(wanted.dtype()) ? tolerance(op, run, expected, output) : std::vector<double>(expected.size(), 0);
+  size_t wrong = 0;
+  for (size_t i = 0; i < expected.size(); ++i) {
+    const bool same = values[i] == expected[i] || (std::isnan(values[i]) && std::isnan(expected[i]));
+    const bool fine = same || std::abs(values[i] - expected[i]) <= allowed[i];
+    if (!fine && ++wrong <= 3) {
+      ADD_FAILURE() << run.kernel.name << " for " << run.a_case.text << ": element " << i << " of output " << output << " is "
+                    << values[i] << ", not " << expected[i] << " within " << allowed[i];
+    }
+  }
+  EXPECT_EQ(wrong, 0U) << run.kernel.name << " for " << run.a_case.text << ", of " << expected.size() << " elements";
+}
+
+const std::vector<DType> dtypes{DType::F32, DType::F64, DType::I64, DType::Bool};
+
+class EveryKernel : public testing::TestWithParam<std::string> {};
+
+TEST_P(EveryKernel, agree_with_the_reference) {
+  UNMOOR_NEED_DEVICE();
+  const auto* const op = all_ops().find(GetParam());
+  if (op == nullptr) GTEST_SKIP() << GetParam() << " is not an operator of this build";
+  std::vector<std::unique_ptr<CaseRun>> runs;
+  for (const auto& a_case : cases_of(*op, dtypes)) {
+    bool refused = true;
+    for (const auto& kernel : device->kernels().find(op->name)) {
+      auto run = std::make_unique<CaseRun>(kernel, a_case);
+      const auto answer = kernel.supports(run->call);
+      if (!answer) {
+        EXPECT_FALSE(answer.detail.empty()) << a_case.text;
+        if (refused) std::printf("  %s refuses %s: %s\n", kernel.name.c_str(), a_case.text.c_str(), answer.detail.c_str());
+        continue;
+      }
+      refused = false;
+      run->prepared = kernel.prepare(run->call, *device);
+      runs.push_back(std::move(run));
+    }
+  }
+  ASSERT_FALSE(runs.empty()) << "no kernel takes any case of " << op->name;
+  device->finish_preparation();
+  for (const auto& run : runs) {
+    const auto wanted = reference(run->call, run->inputs);
+    const auto found = run_prepared(*device, run->prepared, run->call, run->inputs);
+    for (size_t i = 0; i < found.size(); ++i) {
+      if (run->call.wants_output(i)) compare(*op, *run, found[i], wanted[i].tensor(), i);
+    }
+  }
+}
+
+std::vector<std::string> ops_with_kernels() {
+  std::vector<std::string> names;
+  const auto table = make_kernels("opencl", {.float64 = true, .largest_allocation = 0});
+  for (const auto& [op, kernels] : table.all()) names.push_back(op);
+  return names;
+}
+
+INSTANTIATE_TEST_SUITE_P(Of, EveryKernel, testing::ValuesIn(ops_with_kernels()), [](const auto& of) {
+  std::string label = of.param;
+  std::ranges::replace(label, ':', '_');
+  return label;
+});
+
+}  // namespace
+}  // namespace unmoor::gpu
