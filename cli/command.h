@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 
 #include "cli/options.h"
+#include "unmoor/workbench/doctor.h"
 #include "unmoor/workbench/result.h"
 
 namespace unmoor::cli {
@@ -13,6 +14,7 @@ Outcome scan_command(const Options& options, nlohmann::json& json);
 Outcome align_command(const Options& options, nlohmann::json& json);
 Outcome bench_command(const Options& options, nlohmann::json& json);
 Outcome doctor_command(const Options& options, nlohmann::json& json);
+DoctorResult doctor_result(const Options& options, nlohmann::json& json);  // doctor's result itself, for migrate.
 Outcome conformance_command(const Options& options, nlohmann::json& json);
 Outcome migrate_command(const Options& options, nlohmann::json& json);
 

@@ -11,6 +11,6 @@ export function paletteCss() {
   return `:root{${light}}
 @media (prefers-color-scheme:dark){:root:not([data-theme=light]){${dark}}}
 :root[data-theme=dark]{${dark}}
-@media print{:root,:root[data-theme]{${light}}}
+@media print{:root:root:root{${light}}}
 `;
 }

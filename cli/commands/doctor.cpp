@@ -9,7 +9,7 @@
 
 namespace unmoor::cli {
 
-Outcome doctor_command(const Options&, nlohmann::json& result) {
+DoctorResult doctor_result(const Options&, nlohmann::json& result) {
   constexpr double patience_s = 300;  // Compilers on a cold cache are slow.
   std::vector<PlatformToProbe> wanted;
   for (const Platform& platform : platforms()) wanted.push_back({platform.name, platform.absent});
@@ -25,6 +25,11 @@ Outcome doctor_command(const Options&, nlohmann::json& result) {
   for (const auto& device : found.devices) {
     if (device.state == "ready") result["environment"]["devices"].push_back(device.name);
   }
+  return found;
+}
+
+Outcome doctor_command(const Options& options, nlohmann::json& result) {
+  const DoctorResult found = doctor_result(options, result);
   Outcome outcome;
   outcome.text = found.text();
   const auto broken = std::ranges::find_if(found.devices, [](const auto& device) { return device.state == "broken"; });

@@ -1,5 +1,112 @@
+#include <nlohmann/json.hpp>
+
 #include "cli/command.h"
+#include "cli/lab.h"
 #include "unmoor/base/error.h"
+#include "unmoor/workbench/migrate.h"
+
 namespace unmoor::cli {
-Outcome migrate_command(const Options&, nlohmann::json&) { fail(ErrorKind::Unsupported, "being written"); }
+namespace {
+
+constexpr const char* source = "cpu";  // What the target is timed against: the device that every machine has.
+
+// A part's result, or how it failed: one tool that fails does not end the migration.
+template <class Result, class Make>
+Part<Result> attempt(const std::string& what, const Make& make) {
+  show_progress(what, 0, 0);
+  Part<Result> part;
+  try {
+    part.result = make();
+  } catch (const std::exception& error) {
+    part.failure = error.what();
+  }
+  return part;
+}
+
+class StepRecorder : public Observer {
+ public:
+  bool wants_steps() override { return true; }
+  void on_step(const StepTrace& step) override { steps.push_back(step); }
+  std::vector<StepTrace> steps;
+};
+
+DoctorResult run_doctor(const Options& options) {
+  nlohmann::json ignored = nlohmann::json::object();
+  ignored["environment"]["devices"] = nlohmann::json::array();
+  return doctor_result(options, ignored);
+}
+
+AlignResult run_align(const Lab& lab, Runner& target, const NamedData& inputs) {
+  PlanOptions options = lab.plan_options();
+  options.passes.widen_to_float64 = true;
+  const auto reference = lab.runner("reference", options);
+  AlignOptions align_options;
+  align_options.progress = show_progress;
+  return align(*reference, target, inputs, align_options);
+}
+
+BenchResult run_bench(const Lab& lab, const std::string& target, const NamedData& inputs) {
+  BenchOptions options;
+  options.seconds = lab.options().seconds;
+  options.threads = lab.options().threads;
+  options.progress = show_progress;
+  std::vector<std::string> devices{target};
+  if (target != source) devices.emplace_back(source);
+  return bench(devices, [&](const std::string& device) { return lab.runner(device, lab.plan_options(), true); }, inputs, options);
+}
+
+Migration run_parts(const Lab& lab, const std::string& target, const NamedData& inputs) {
+  Migration found;
+  found.model_path = lab.model().path;
+  found.source = source;
+  found.target = target;
+  found.doctor = attempt<DoctorResult>("doctor", [&] { return run_doctor(lab.options()); });
+  found.scan = attempt<ScannedPlatform>("scan", [&] { return scan_plan(lab.model().graph, lab.placement(target), target, UNMOOR_VERSION); });
+  std::unique_ptr<Runner> runner;
+  found.plan = attempt<PlanInfo>("prepare", [&] {
+    runner = lab.runner(target, lab.plan_options());
+    (void)runner->run(inputs);
+    return plan_of(*runner);
+  });
+  if (runner == nullptr || !found.plan.result) return found;
+  found.align = attempt<AlignResult>("align", [&] { return run_align(lab, *runner, inputs); });
+  found.steps = attempt<std::vector<StepTrace>>("profile", [&] {
+    (void)runner->run(inputs);
+    StepRecorder recorder;
+    (void)runner->run(inputs, &recorder);
+    return recorder.steps;
+  });
+  runner.reset();
+  found.bench = attempt<BenchResult>("bench", [&] { return run_bench(lab, target, inputs); });
+  return found;
+}
+
+}  // namespace
+
+Outcome migrate_command(const Options& options, nlohmann::json& result) {
+  const DeviceName target = parse_device(options.devices.at(0));
+  (void)make_backend(target.backend);  // An unknown or absent platform is said before anything runs.
+  const Lab lab(options);
+  const NamedData inputs = lab.inputs();
+  result["model"] = model_json(lab.model(), &inputs);
+  result["environment"]["devices"] = {target.text(), source};
+  const Migration found = run_parts(lab, target.text(), inputs);
+  const Verdict verdict = judge(found);
+  result.update(migration_json(found, verdict));
+  if (found.doctor.result) {
+    for (const auto& device : found.doctor.result->devices) {
+      for (const auto& [what, version] : device.versions) {
+        if (device.name == target.text()) result["environment"]["versions"][what] = version;
+      }
+    }
+  }
+  Outcome outcome;
+  outcome.text = migration_text(found, verdict);
+  if (verdict.verdict == "blocked") {
+    outcome.status = Status::finding;
+    outcome.reason = verdict.sentence;
+  }
+  return outcome;
+}
+
 }  // namespace unmoor::cli

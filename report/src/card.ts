@@ -1,9 +1,9 @@
 import { command, h, nodeHash, pill } from './dom';
-import { column, list, num, type Metrics } from './data';
+import { column, list, num, records, type Metrics } from './data';
 import { clip, digits, metric, percent, time, times } from './format';
 import { levelOf, type Page } from './page';
 import { statePill, stateOf } from './states';
-import { whyNot } from './sections/plan';
+import { reasonText, whyNot } from './sections/plan';
 import { verdictKind } from './sections/align';
 import { W, fill } from './words';
 
@@ -17,21 +17,21 @@ function facts(title: string, rows: Fact[]): HTMLElement | null {
 function places(page: Page, node: number): HTMLElement | null {
   const { doc, graph } = page;
   const device = page.deviceOf(node);
-  const rows = list(doc.scan?.nodes).filter((row) => graph.find(row.node) === node);
+  const rows = records(doc.scan?.nodes).filter((row) => graph.find(row.node) === node);
   return facts(W.where, [
     [W.device, device >= 0 ? page.devices[device] : null],
     [W.kernel, doc.plan?.kernel?.[node] || null],
     [W.why, page.refused(node) ? whyNot(page, node) : doc.plan?.choice?.[node] && page.role(device) !== 'target' ? W.by_choice : null],
     ...rows.flatMap((row): Fact[] => [[row.platform ?? W.platform, statePill(stateOf(row.state))],
-      ['', [(W.reasons as Record<string, string>)[row.reason ?? ''] ?? row.reason, row.detail, row.advice].filter(Boolean).join(': ') || null]]),
+      ['', reasonText(row.reason, row.detail, row.advice) || null]]),
   ]);
 }
 
 function refusalList(page: Page, node: number): HTMLElement | null {
-  const refusals = list(page.doc.plan?.refusals?.[node]);
+  const refusals = records(page.doc.plan?.refusals?.[node]);
   if (!refusals.length) return null;
   return h('details', {}, h('summary', {}, fill(W.all_refusals, { n: refusals.length })), h('ul', { class: 'plainlist' }, ...refusals.slice(0, 50).map((item) =>
-    h('li', {}, h('b', {}, [item.device, item.kernel].filter(Boolean).join(' · ')), ' ', [(W.reasons as Record<string, string>)[item.reason ?? ''] ?? item.reason, item.detail].filter(Boolean).join(': ')))));
+    h('li', {}, h('b', {}, [item.device, item.kernel].filter(Boolean).join(' · ')), ' ', reasonText(item.reason, item.detail)))));
 }
 
 const metricRow = (part: string, metrics: Metrics | undefined): Fact[] => Object.entries(metrics ?? {}).filter(([, value]) => num(value) !== null).slice(0, 8)
@@ -44,7 +44,7 @@ function numbers(page: Page, node: number): HTMLElement | null {
   const single = column(align.single, graph.size)?.[node] ?? null;
   const entire = column(align.entire, graph.size)?.[node] ?? null;
   const far = limits.single?.[node] ?? null;
-  const values = list(align.values).filter((value) => graph.find(value.node) === node).slice(0, 4);
+  const values = records(align.values).filter((value) => graph.find(value.node) === node).slice(0, 4);
   const rows: Fact[] = [
     [W.axis_single, single === null ? null : digits(single)], [W.axis_entire, entire === null ? null : digits(entire)],
     [limits.kind === 'excess' ? W.excess : W.over, far === null ? null : pill(levelOf(far, limits), times(far))],

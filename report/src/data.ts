@@ -25,6 +25,7 @@ export interface Platform {
 export interface ScanNode {
   node: string | number;
   op?: string;
+  category?: string;
   platform?: string;
   state?: string;
   reason?: string;
@@ -133,6 +134,29 @@ export function num(value: Raw): number | null {
 
 export function list<T>(value: T[] | undefined | null): T[] {
   return Array.isArray(value) ? value.filter((item) => item !== null && item !== undefined) : [];
+}
+
+// The records of a list; what is no record is left out.
+export function records<T extends object>(value: T[] | undefined | null): T[] {
+  return list(value).filter((item) => typeof item === 'object' && !Array.isArray(item));
+}
+
+// The document with what the page reads as text or record made sure to be one.
+export function documentOf(json: string): Doc {
+  const record = (value: any): any => (value && typeof value === 'object' && !Array.isArray(value) ? value : {});
+  const doc = { ...record(JSON.parse(json)) };
+  const texts = (from: any, ...keys: string[]) => keys.forEach((key) => typeof from[key] === 'string' || delete from[key]);
+  texts(doc, 'tool', 'version', 'created', 'command', 'source', 'target');
+  for (const key of ['model', 'environment', 'readings', 'graph', 'scan', 'plan', 'align', 'bench', 'profile', 'doctor'])
+    if (doc[key] !== undefined) doc[key] = { ...record(doc[key]) };
+  if (doc.model) texts(doc.model, 'path', 'fingerprint');
+  if (doc.align) {
+    texts(doc.align, 'reference', 'target');
+    doc.align.values = records(doc.align.values).map((item: any) => ({ ...item, single: record(item.single), entire: record(item.entire) }));
+  }
+  if (doc.bench) doc.bench.runs = records(doc.bench.runs).map((item: any) => ({ ...item, runner: String(item.runner ?? '?'), warm: record(item.warm) }));
+  if (doc.scan) doc.scan.platforms = records(doc.scan.platforms).map((item: any) => ({ ...item, name: String(item.name ?? '?') }));
+  return doc;
 }
 
 // A column over the nodes: numbers or null, always as long as the graph. Null if there is no number in it at all.

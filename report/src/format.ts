@@ -49,7 +49,8 @@ export function power(exponent: number): string {
   return `10${exponent < 0 ? '⁻' : ''}${[...String(Math.abs(exponent))].map((digit) => superscripts[Number(digit)]).join('')}`;
 }
 
-export function clip(text: string, length: number): string {
+export function clip(value: string, length: number): string {
+  const text = String(value ?? '');
   return text.length > length ? `${text.slice(0, length - 1)}…` : text;
 }
 

@@ -1,7 +1,7 @@
 import 'virtual:palette.css';
 import './style.css';
 import { Card } from './card';
-import { graphOf, type Doc } from './data';
+import { documentOf, graphOf } from './data';
 import { copyButton, h } from './dom';
 import { preparePrint } from './graphchart';
 import { Page } from './page';
@@ -66,7 +66,7 @@ function start() {
   document.documentElement.classList.add('script');
   buttons();
   const json = document.getElementById('data')?.textContent ?? '{}';
-  const doc = JSON.parse(json) as Doc;
+  const doc = documentOf(json);
   const graph = graphOf(doc);
   const view = new View(graph.size);
   const card = new Card(() => page);

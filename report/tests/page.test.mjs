@@ -95,6 +95,12 @@ test('it prints', async () => {
   const pdf = (await page.pdf({ format: 'A4' })).toString('latin1');
   const pages = (pdf.match(/\/Type\s*\/Page\b/g) ?? []).length;
   assert.ok(pages >= 3 && pages <= 14, `${pages} pages`);
+  await page.setViewportSize({ width: 700, height: 900 });
+  await page.emulateMedia({ media: 'print', colorScheme: 'dark' });
+  await page.evaluate(() => dispatchEvent(new Event('beforeprint')));
+  const paper = await page.evaluate(() => ({ surface: getComputedStyle(document.documentElement).getPropertyValue('--surface'), wide: document.documentElement.scrollWidth }));
+  assert.equal(paper.surface, '#ffffff', 'paper is light');
+  assert.ok(paper.wide <= 700, `${paper.wide} px on paper`);
   assert.deepEqual(errors, []);
   await context.close();
 });

@@ -1,6 +1,6 @@
 #include "unmoor/base/error.h"
-#include "unmoor/ops/convolve.h"
 #include "unmoor/ops/conv_transpose.h"
+#include "unmoor/ops/convolve.h"
 #include "unmoor/ops/families.h"
 
 namespace unmoor {
@@ -30,9 +30,10 @@ Op conv() {
   op.summary = "Convolution of X by W, with groups, strides, dilations and padding.";
   op.inputs = {required("X", float_types()), required("W", float_types()), optional("B", float_types())};
   op.outputs = {required("Y", float_types())};
-  op.attributes = {{"auto_pad", std::string("NOTSET")},     {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
-                   {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()},      {"strides", std::vector<int64_t>()},
-                   {"layout", std::string("NCHW")}};
+  op.attributes = {
+      {"auto_pad", std::string("NOTSET")},      {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
+      {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()},      {"strides", std::vector<int64_t>()},
+      {"layout", std::string("NCHW")}};
   op.infer = [](const OpCall& call) {
     const Shape& w = call.input(1).shape;
     require_bias(call, 2, w.has_rank() && w.rank() > 0 ? w[0] : Shape::unknown);
@@ -42,22 +43,22 @@ Op conv() {
   op.cost = conv_cost;
   op.rounding = Rounding::Sum;
   op.category = Category::Convolution;
-  op.cases = {"T[1,3,8,8]~small T[4,3,3,3]!~small T[4]! pads=[1,1,1,1],[0,1,0,1],[0,0,0,0]",
-              "T[2,4,7,9]~small T[6,2,3,3]!~small T[6]! group=2 pads=[1,1,1,1] strides=[1,1],[2,2],[2,1]",
-              "T[1,8,9,9]~small T[8,1,3,3]!~small T[8]! group=8 pads=[1,1,1,1] strides=[1,1],[2,2]",
-              "T[1,8,9,9]~small T[16,1,5,5]!~small - group=8 pads=[2,2,2,2]",
-              "T[1,16,7,7]~small T[32,16,1,1]!~small T[32]! strides=[1,1],[2,2]",
-              "T[1,3,13,11]~small T[5,3,3,3]!~small dilations=[2,2],[1,3] pads=[2,3,2,3]",
-              "T[1,3,10,10]~small T[4,3,3,3]!~small auto_pad=SAME_UPPER,SAME_LOWER,VALID strides=[1,1],[2,2],[3,3]",
-              "T[1,3,10,10]~small T[4,3,4,2]!~small auto_pad=SAME_UPPER,SAME_LOWER",
-              "T[2,3,17]~small T[4,3,5]!~small T[4]! pads=[2,1] strides=[1],[3]",
-              "T[1,2,5,6,7]~small T[3,2,3,3,3]!~small T[3]! pads=[1,1,1,1,1,1],[0,1,2,2,1,0]",
+  op.cases = {"T[1,3,8,8]~small T[4,3,3,3]~small! T[4]! pads=[1,1,1,1],[0,1,0,1],[0,0,0,0]",
+              "T[2,4,7,9]~small T[6,2,3,3]~small! T[6]! group=2 pads=[1,1,1,1] strides=[1,1],[2,2],[2,1]",
+              "T[1,8,9,9]~small T[8,1,3,3]~small! T[8]! group=8 pads=[1,1,1,1] strides=[1,1],[2,2]",
+              "T[1,8,9,9]~small T[16,1,5,5]~small! - group=8 pads=[2,2,2,2]",
+              "T[1,16,7,7]~small T[32,16,1,1]~small! T[32]! strides=[1,1],[2,2]",
+              "T[1,3,13,11]~small T[5,3,3,3]~small! dilations=[2,2],[1,3] pads=[2,3,2,3]",
+              "T[1,3,10,10]~small T[4,3,3,3]~small! auto_pad=SAME_UPPER,SAME_LOWER,VALID strides=[1,1],[2,2],[3,3]",
+              "T[1,3,10,10]~small T[4,3,4,2]~small! auto_pad=SAME_UPPER,SAME_LOWER",
+              "T[2,3,17]~small T[4,3,5]~small! T[4]! pads=[2,1] strides=[1],[3]",
+              "T[1,2,5,6,7]~small T[3,2,3,3,3]~small! T[3]! pads=[1,1,1,1,1,1],[0,1,2,2,1,0]",
               "T[0,3,8,8] T[4,3,3,3]! T[4]!",
               "T[1,3,8,8]~small T[4,3,3,3]~small T[4]~small kernel_shape=[3,3]",
-              "T[1,64,14,14]~small T[64,64,3,3]!~small T[64]! pads=[1,1,1,1]",
-              "T[1,3,32,32]~small T[16,3,7,7]!~small T[16]! pads=[3,3,3,3] strides=[2,2]",
-              "T[2,7,9,4]~small T[6,2,3,3]!~small T[6]! group=2 pads=[1,1,1,1] layout=NHWC",
-              "T[1,8,8,3]~small T[5,3,3,3]!~small - pads=[0,1,0,1] strides=[2,2] layout=NHWC"};
+              "T[1,64,14,14]~small T[64,64,3,3]~small! T[64]! pads=[1,1,1,1]",
+              "T[1,3,32,32]~small T[16,3,7,7]~small! T[16]! pads=[3,3,3,3] strides=[2,2]",
+              "T[2,7,9,4]~small T[6,2,3,3]~small! T[6]! group=2 pads=[1,1,1,1] layout=NHWC",
+              "T[1,8,8,3]~small T[5,3,3,3]~small! - pads=[0,1,0,1] strides=[2,2] layout=NHWC"};
   return op;
 }
 

@@ -85,6 +85,7 @@ namespace {
 void clean(Rewriter& r, const PassOptions& options) {
   // A Transpose of a large weight is no work for ahead of time where the product reads it either way round.
   if (options.fuse) fuse_transpose(r);
+  r.remove_dead();
   // A large constant that is known only now may settle shapes behind it.
   if (fold_constants(r) && has_unknown_types(r)) infer_types(r, 0);
   run_until_stable(r, Role::Clean);

@@ -64,7 +64,7 @@ std::optional<Tensor> known_from_types(const Rewriter& r, const Node& node) {
   return std::nullopt;
 }
 
-bool is_within(const OpCall& call, const FoldLimits& limits) {
+bool is_within(Rewriter& r, const OpCall& call, const FoldLimits& limits) {
   size_t in = 0;
   for (const Tensor* tensor : call.constants) in += tensor == nullptr ? 0 : weight(tensor->type());
   if (in > limits.input_bytes) return false;
@@ -81,13 +81,13 @@ bool is_within(const OpCall& call, const FoldLimits& limits) {
     out += weight(*type);
   }
   if (out > limits.output_bytes && static_cast<double>(out) > limits.growth * static_cast<double>(in)) return false;
-  return cost_of(call).flop <= limits.flop;
+  return cost_of(call).flop <= limits.flop && r.spend(out);
 }
 
 bool compute(Rewriter& r, NodeId id, const FoldLimits& limits) {
   const Node& node = r.node(id);
   const OpCall call = call_for(r.graph(), node);
-  if (!is_within(call, limits)) return false;
+  if (!is_within(r, call, limits)) return false;
   std::vector<Data> inputs;
   for (const ValueId input : node.inputs) inputs.push_back(input == no_value ? Data() : *r.value(input).constant);
   Outputs made(node.outputs.size());
@@ -125,7 +125,9 @@ bool fold_node(Rewriter& r, NodeId id, const FoldLimits& limits) {
   } catch (const Error&) {
     return false;
   }
+  const std::vector<ValueId> inputs = r.node(id).inputs;
   r.remove(id);
+  for (const ValueId input : inputs) r.release(input);
   return true;
 }
 

@@ -150,6 +150,7 @@ bool absorb_transpose(Rewriter& r, NodeId id, size_t operand) {
   const char* const key = operand == 0 ? "transA" : "transB";
   fused->inputs[operand] = input;
   fused->attributes[key] = int64_t{1} - integer_of(*fused, key, 0);
+  if (r.only_user(node.inputs[operand]) == id) fused->origin = joined_origin(r, id, {r.maker(node.inputs[operand])});
   r.replace(id, std::move(*fused));
   return true;
 }

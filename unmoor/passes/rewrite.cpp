@@ -14,6 +14,10 @@ Rewriter::Rewriter(const Graph& graph) : graph_(graph), links_(graph.nodes().siz
     add_uses(id);
   }
   for (const ValueId id : outputs_) ++output_uses_[Graph::index(id)];
+  constexpr size_t growth = 4;
+  for (const Value& value : graph_.values()) {
+    if (value.constant && value.constant->is_tensor()) budget_ += growth * value.constant->tensor().bytes().size();
+  }
 }
 
 void Rewriter::grow() {
@@ -150,6 +154,18 @@ void Rewriter::replace_value(ValueId from, ValueId to) {
     ++output_uses_[Graph::index(to)];
   }
   output_uses_[Graph::index(from)] = 0;
+}
+
+bool Rewriter::spend(size_t bytes) {
+  if (bytes > budget_) return false;
+  budget_ -= bytes;
+  return true;
+}
+
+void Rewriter::release(ValueId id) {
+  if (id == no_value || uses(id) > 0 || constant(id) == nullptr) return;
+  budget_ += constant(id)->bytes().size();
+  graph_.mutable_value(id).constant.reset();
 }
 
 bool Rewriter::remove_dead() {

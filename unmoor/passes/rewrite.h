@@ -57,6 +57,11 @@ class Rewriter {
   void remove(NodeId id);
   // Every use of `from`, graph outputs too, becomes a use of `to`.
   void replace_value(ValueId from, ValueId to);
+  // Bytes that may still be computed ahead of time: in all a few times the constants the graph came with, so that no chain of nodes can
+  // blow up. False if `bytes` is more.
+  bool spend(size_t bytes);
+  // Lets go of a constant's data if nothing uses it any more; its bytes may be spent again.
+  void release(ValueId id);
   // Removes nodes that nothing uses. True if there were any.
   bool remove_dead();
 
@@ -81,6 +86,7 @@ class Rewriter {
   std::vector<std::vector<NodeId>> users_;
   std::vector<uint32_t> output_uses_;
   std::vector<ValueId> outputs_;
+  size_t budget_ = size_t{1} << 26;
 };
 
 // The origin of a node that stands for `last`, which gives its output, and for others.

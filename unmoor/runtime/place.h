@@ -4,7 +4,6 @@
 #include <string>
 #include <vector>
 
-#include "unmoor/passes/infer.h"
 #include "unmoor/runtime/plan.h"
 
 namespace unmoor {
@@ -18,6 +17,7 @@ struct Choice {
 Choice choose_kernel(const OpCall& call, const Device& device, const std::string& only);
 
 
+bool is_control_flow(const Node& node);  // If, Loop or Scan.
 // All tensors with known shapes: what a kernel with buffers needs.
 bool has_known_types(const OpCall& call);
 

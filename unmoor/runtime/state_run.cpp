@@ -22,20 +22,25 @@ Data widened_data(const Tensor& tensor, DType dtype) {
   return wide;
 }
 
+// The data as the plan wants it: widened where the plan runs in float64. Fails with InvalidArgument, naming it `what`.
+Data fitted(const Value& value, const Data& data, const std::string& what) {
+  const auto* wanted = std::get_if<TensorType>(&value.type);
+  if (wanted == nullptr) return data;
+  if (!data.is_tensor()) fail(ErrorKind::InvalidArgument, what, " must be a tensor");
+  const TensorType& found = data.tensor().type();
+  if (wanted->is_known() && found.shape != wanted->shape) {
+    fail(ErrorKind::InvalidArgument, what, " has shape ", found.shape, ", not ", wanted->shape);
+  }
+  if (found.dtype == wanted->dtype) return data;
+  if (wanted->dtype == DType::F64 && is_float(found.dtype)) return widened_data(data.tensor(), DType::F64);
+  fail(ErrorKind::InvalidArgument, what, " is ", found.dtype, ", not ", wanted->dtype);
+}
+
 }  // namespace
 
 Data Session::State::checked_input(size_t index, const Data& data) const {
   const Value& value = plan_->graph.value(plan_->graph.inputs()[index]);
-  const auto* wanted = std::get_if<TensorType>(&value.type);
-  if (wanted == nullptr) return data;
-  if (!data.is_tensor()) fail(ErrorKind::InvalidArgument, "input '", value.name, "' must be a tensor");
-  const TensorType& found = data.tensor().type();
-  if (wanted->is_known() && found.shape != wanted->shape) {
-    fail(ErrorKind::InvalidArgument, "input '", value.name, "' has shape ", found.shape, ", not ", wanted->shape);
-  }
-  if (found.dtype == wanted->dtype) return data;
-  if (wanted->dtype == DType::F64 && is_float(found.dtype)) return widened_data(data.tensor(), DType::F64);
-  fail(ErrorKind::InvalidArgument, "input '", value.name, "' is ", found.dtype, ", not ", wanted->dtype);
+  return fitted(value, data, cat("input '", value.name, "'"));
 }
 
 void Session::State::execute(const Step& step, Observer* observer) {
@@ -132,11 +137,7 @@ std::vector<Data> Session::State::run_alone(size_t step, const std::vector<Data>
     const ValueId id = node.inputs[i];
     if (id == no_value || plan_->graph.value(id).constant) continue;
     if (i >= inputs.size() || !inputs[i]) fail(ErrorKind::InvalidArgument, "input ", i, " of step ", step, " was not given");
-    if (is_known(plan_->graph.value(id).type) && type_of(inputs[i]).index() == 0 &&
-        !(inputs[i].tensor().type() == std::get<TensorType>(plan_->graph.value(id).type))) {
-      fail(ErrorKind::InvalidArgument, "input ", i, " of step ", step, " is ", inputs[i].tensor().type(), ", not ", plan_->graph.value(id).type);
-    }
-    host_values_[Graph::index(id)] = inputs[i].is_tensor() ? Data(inputs[i].tensor().clone()) : inputs[i];
+    host_values_[Graph::index(id)] = fitted(plan_->graph.value(id), inputs[i], cat("input ", i, " of step ", step));
     if (placement.device != host_) copy_step(CopyStep{id, host_, placement.device, 0});
   }
   execute(plan_->steps[step], nullptr);

@@ -1,5 +1,5 @@
 import { nodeLink, pill, s } from '../dom';
-import { column, list, num, type Raw, type Value } from '../data';
+import { column, list, num, records, type Raw, type Value } from '../data';
 import { digits, metric as shown, times } from '../format';
 import { classOf, classPaths } from '../classes';
 import { figure, type Key } from '../figure';
@@ -59,7 +59,7 @@ export const verdictKind: Record<string, string> = { match: 'ok', explained: 'ok
 const severity = ['hidden', 'match', 'explained', 'undefined', 'suspicious', 'differ'];
 
 function layers(page: Page): HTMLElement | null {
-  const values = list(page.doc.align?.values);
+  const values = records(page.doc.align?.values);
   if (!values.length) return null;
   const { limits, graph } = page;
   const far = (value: Value) => (limits.single ? limits.single[graph.find(value.node)] ?? null : null);

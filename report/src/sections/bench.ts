@@ -1,6 +1,6 @@
 import { scaleLinear, scaleLog } from 'd3-scale';
 import { h, s } from '../dom';
-import { list, num, type Raw, type Run } from '../data';
+import { list, num, records, type Raw, type Run } from '../data';
 import { bytes, digits, thousandths, time } from '../format';
 import { at, bar, bars, dot, rule, span, type Scale } from '../bars';
 import { figure } from '../figure';
@@ -99,7 +99,7 @@ function cold(page: Page, runs: Run[]): HTMLElement | null {
 
 // Log axis from half to double; beyond it an arrow and the number. What touches the grey band is no difference.
 function ratios(page: Page): HTMLElement | null {
-  const rows = list(page.doc.bench?.ratios).filter((ratio) => good(ratio.median) !== null);
+  const rows = records(page.doc.bench?.ratios).filter((ratio) => good(ratio.median) !== null);
   if (!rows.length) return null;
   const log = scaleLog().domain([0.5, 2]).range([0.03, 0.97]).clamp(true);
   const scale: Scale = Object.assign((value: number) => log(value), { ticks: [0.5, 0.7, 1, 1.4, 2].map((value) => ({ at: log(value), label: value === 1 ? W.same : `${value}×`, strong: value === 1 })) });
@@ -145,6 +145,6 @@ function warnings(page: Page): HTMLElement | null {
 }
 
 export function bench(page: Page): (HTMLElement | null)[] {
-  const runs = list(page.doc.bench?.runs);
+  const runs = records(page.doc.bench?.runs);
   return [warnings(page), warm(page, runs), cold(page, runs), ratios(page)];
 }

@@ -1,5 +1,5 @@
 import { h } from '../dom';
-import { groupBy, list, num, type Platform, type ScanNode } from '../data';
+import { groupBy, num, records, type Platform, type ScanNode } from '../data';
 import { clip, digits } from '../format';
 import { figure } from '../figure';
 import type { Page } from '../page';
@@ -23,13 +23,13 @@ export class Coverage {
 
   constructor(readonly page: Page) {
     const { graph, doc } = page;
-    this.platforms = list(doc.scan?.platforms);
-    this.rows = list(doc.scan?.nodes);
+    this.platforms = records(doc.scan?.platforms);
+    this.rows = records(doc.scan?.nodes);
     const named = new Map<string, Item>();
     graph.name.forEach((name, i) => named.set(name, { name, op: graph.op[i], category: graph.category[i] || W.other }));
     for (const row of this.rows) {
       const name = page.nameOf(row.node);
-      if (!named.has(name)) named.set(name, { name, op: row.op ?? '', category: W.other });
+      if (!named.has(name)) named.set(name, { name, op: row.op ?? '', category: row.category || W.other });
       const platform = row.platform ?? this.platforms[0]?.name ?? '';
       if (!this.known.has(platform)) this.known.set(platform, new Map());
       this.known.get(platform)!.set(name, stateOf(row.state));
@@ -76,7 +76,7 @@ export function days(range: Platform['effort_days']): string {
 }
 
 function body(coverage: Coverage): HTMLElement {
-  const about = new Map(list(coverage.page.doc.scan?.categories).map((item) => [item.name ?? '', item]));
+  const about = new Map(records(coverage.page.doc.scan?.categories).map((item) => [item.name ?? '', item]));
   const groups = groupBy(coverage.items, (item) => item.category);
   const order = [...new Set([...about.keys(), ...groups.keys()])].filter((name) => groups.has(name));
   const rows = h('tbody');

@@ -1,5 +1,5 @@
 import { command, h, pill, saveButton } from '../dom';
-import { list, num, type Device } from '../data';
+import { list, num, records, type Device } from '../data';
 import { time } from '../format';
 import { figure } from '../figure';
 import type { Page } from '../page';
@@ -16,7 +16,7 @@ export function environment(page: Page, json: string): (HTMLElement | null)[] {
   const { doc } = page;
   const env = doc.environment ?? {};
   const model = doc.model ?? {};
-  const inputs = list(model.inputs).map((input): [string, string] => [`${W.input} ${input.name ?? ''}`, `${input.dtype ?? ''} ${list(input.shape).join(' × ')}`]);
+  const inputs = records(model.inputs).map((input): [string, string] => [`${W.input} ${input.name ?? ''}`, `${input.dtype ?? ''} ${list(input.shape).join(' × ')}`]);
   const host = env.host && typeof env.host === 'object' ? Object.entries(env.host).map(([name, value]): [string, string] => [name, text(value)]) : env.host ? [[W.host, text(env.host)] as [string, string]] : [];
   const devices = list(env.devices).map((device): [string, string] => [W.device, typeof device === 'string' ? device : text((device as { name?: string }).name ?? device)]);
   const versions = Object.entries(env.versions ?? {}).map(([name, value]): [string, string] => [name, text(value)]);
@@ -45,10 +45,10 @@ const pairKind = (verdict: string | undefined) => ((W.pair_bad as string[]).incl
 
 export function doctor(page: Page): (HTMLElement | null)[] {
   const data = page.doc.doctor ?? {};
-  const devices = list(data.devices);
-  const engines = list(data.engines);
-  const matrix = list(data.pairs);
-  const libraries = list(data.libraries);
+  const devices = records(data.devices);
+  const engines = records(data.engines);
+  const matrix = records(data.pairs);
+  const libraries = records(data.libraries);
   return [
     devices.length || engines.length ? figure({ title: W.devices_title, reading: page.reading('devices', W.devices_reading), wide: false, body: [deviceRows([...devices, ...engines])] }) : null,
     matrix.length ? figure({ title: W.pairs_title, reading: page.reading('pairs', W.pairs_reading), wide: false, body: [scroller(h('table', {}, h('tbody', {}, ...matrix.map((pair) =>

@@ -1,5 +1,5 @@
 import { h, nodeLink, s } from '../dom';
-import { list, num, type Copy } from '../data';
+import { num, records, type Copy } from '../data';
 import { bytes, time } from '../format';
 import { classPaths } from '../classes';
 import { figure, type Key } from '../figure';
@@ -47,7 +47,7 @@ function drawCopies(page: Page, copies: Copy[], lanes: number[], marks: SVGGElem
 
 function placement(page: Page): HTMLElement {
   const { graph, doc } = page;
-  const copies = list(doc.plan?.copies);
+  const copies = records(doc.plan?.copies);
   const used = new Set(graph.name.map((_, i) => page.deviceOf(i)));
   copies.forEach((copy) => [copy.from, copy.to].forEach((device) => used.add(page.deviceIndex(device))));
   const lanes = page.devices.map((_, i) => i).filter((i) => used.has(i));
@@ -92,15 +92,19 @@ function placement(page: Page): HTMLElement {
   });
 }
 
+export function reasonText(reason: string | undefined, ...more: (string | undefined)[]): string {
+  return [(W.reasons as Record<string, string>)[reason ?? ''] ?? reason, ...more].filter(Boolean).join(': ');
+}
+
 // The target's own word on a node it does not run.
 export function whyNot(page: Page, node: number): string {
-  const refusals = list(page.doc.plan?.refusals?.[node]);
+  const refusals = records(page.doc.plan?.refusals?.[node]);
   const first = refusals.find((item) => page.role(page.deviceIndex(item.device ?? '')) === 'target') ?? refusals[0];
-  return first ? [first.reason, first.detail].filter(Boolean).join(': ') : W.unknown;
+  return first ? reasonText(first.reason, first.detail) : W.unknown;
 }
 
 function copyTable(page: Page): HTMLElement | null {
-  const copies = list(page.doc.plan?.copies);
+  const copies = records(page.doc.plan?.copies);
   if (!copies.length) return null;
   const device = (value: number | string) => (typeof value === 'number' ? page.devices[value] ?? String(value) : value);
   const name = (copy: Copy) => page.graph.name[copy.before] ?? '–';

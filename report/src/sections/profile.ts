@@ -1,5 +1,5 @@
 import { h, nodeLink } from '../dom';
-import { groupBy, list, num } from '../data';
+import { groupBy, list, num, records } from '../data';
 import { clip, percent, time } from '../format';
 import { bar, bars } from '../bars';
 import { figure, type Key } from '../figure';
@@ -16,7 +16,7 @@ interface Row {
 
 function groups(page: Page): Row[] {
   const { graph, doc, ms } = page;
-  const given = list(doc.profile?.groups).map((group) => ({ label: String(group.label || group.op || '?'), nodes: list(group.nodes), ms: num(group.ms) ?? 0 }));
+  const given = records(doc.profile?.groups).map((group) => ({ label: String(group.label || group.op || '?'), nodes: list(group.nodes), ms: num(group.ms) ?? 0 }));
   const rows = given.length || !ms ? given
     : [...groupBy(graph.name.map((_, i) => i), (i) => graph.op[i])].map(([label, nodes]) => ({ label, nodes, ms: nodes.reduce((sum, i) => sum + (Number.isFinite(ms[i]) ? ms[i]! : 0), 0) }));
   return rows.filter((row) => Number.isFinite(row.ms) && row.ms > 0).sort((a, b) => b.ms - a.ms);

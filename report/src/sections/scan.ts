@@ -1,5 +1,5 @@
 import { h, nodeLinks, pill } from '../dom';
-import { groupBy, list, num, type ScanNode } from '../data';
+import { groupBy, num, records, type ScanNode } from '../data';
 import { percent } from '../format';
 import { bar, bars } from '../bars';
 import { figure } from '../figure';
@@ -38,7 +38,7 @@ function triage(coverage: Coverage): HTMLElement | null {
 
 function effort(coverage: Coverage): HTMLElement | null {
   const { page, platforms } = coverage;
-  const items = list(page.doc.scan?.effort).map((item) => ({ label: item.what ?? '?', sub: item.why ?? '', low: num(item.low), high: num(item.high) }));
+  const items = records(page.doc.scan?.effort).map((item) => ({ label: item.what ?? '?', sub: item.why ?? '', low: num(item.low), high: num(item.high) }));
   const target = platforms.find((platform) => coverage.isTarget(platform));
   const perPlatform = platforms.map((platform) => ({ label: platform.name, sub: '', low: num(platform.effort_days?.[0]), high: num(platform.effort_days?.[1]) }));
   const rows = (items.length ? items : perPlatform).filter((row) => row.low !== null && row.high !== null);
@@ -73,7 +73,7 @@ function refusedNodes(coverage: Coverage): Refused[] {
   if (scanned.length) return scanned.map((row) => ({ node: page.nameOf(row.node), op: row.op ?? '', reason: row.reason || W.no_reason, state: stateOf(row.state) }));
   return page.graph.name.flatMap((node, i) => {
     if (!page.refused(i)) return [];
-    const refusals = list(page.doc.plan?.refusals?.[i]);
+    const refusals = records(page.doc.plan?.refusals?.[i]);
     const own = refusals.find((item) => page.role(page.deviceIndex(item.device ?? '')) === 'target') ?? refusals[0];
     return [{ node, op: page.graph.op[i], reason: own?.reason || W.no_reason, state: 'fallback' as State }];
   });

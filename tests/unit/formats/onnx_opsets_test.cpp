@@ -80,6 +80,11 @@ TEST(OnnxOpsets, resize_and_upsample_take_their_old_coordinates) {
     EXPECT_EQ(attribute_of<std::string>(graph, "coordinate_transformation_mode"), "asymmetric");
     EXPECT_EQ(attribute_of<std::string>(graph, "nearest_mode"), "floor");
   }
+  const std::string mixed = initializer(tensor("s", 1, {2}, floats({0.5F, 2})));
+  const Graph both = read_text(model(input("x") + mixed + node("Resize", {"x", "s"}, {"y"}, "", "n"), 10));
+  EXPECT_EQ(summary(both), "Resize(x,,n/constant)->n/Resize; Resize(n/Resize,,n/constant#2)->y");
+  EXPECT_EQ(attribute_of<std::string>(both, "nearest_mode"), "ceil");
+  EXPECT_THAT(constant_input(both, 2), ElementsAre(0.5, 1));
   const std::string empty = initializer(tensor("e", 1, {0}, ""));
   const std::string sizes = initializer(tensor("z", 7, {2}, integers({2, 6})));
   EXPECT_EQ(summary(read_text(model(input("x") + empty + sizes + node("Resize", {"x", "e", "e", "z"}, {"y"}), 11))), "Resize(x,,,z)->y");

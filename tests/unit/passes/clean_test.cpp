@@ -24,6 +24,15 @@ TEST(Clean, does_not_fold_what_blows_up) {
   EXPECT_EQ(operators(cleaned(s.done({s.node("Mul", {x, big})}))), (Counts{{"Expand", 1}, {"Mul", 1}}));
 }
 
+TEST(Clean, a_chain_that_blows_up_step_by_step_ends_somewhere) {
+  Sketch s;
+  const ValueId x = s.input("x", {1});
+  ValueId big = s.node("Expand", {s.scalar(1), s.ints({1 << 18})});
+  for (int i = 0; i < 12; ++i) big = s.node("Tile", {big, s.ints({4})});  // 16 TiB at the end.
+  const Graph result = optimized(with_shapes(s.done({s.node("Mul", {x, big})}), {}), {});
+  EXPECT_GT(operators(result).count("Tile"), 0U);
+}
+
 TEST(Clean, widens_int8_weights_ahead_of_time) {
   Sketch s;
   const ValueId x = s.input("x", {1, 2});

@@ -57,6 +57,15 @@ KernelTable make_kernels() {
   add_depthwise_kernels(table);
   add_conv_kernels(table);
   add_pool_kernels(table);
+  add_unary_kernels(table);
+  add_softmax_kernels(table);
+  add_normalize_kernels(table);
+  add_reduce_kernels(table);
+  add_move_kernels(table);
+  add_gather_kernels(table);
+  add_cast_kernels(table);
+  add_resize_kernels(table);
+  add_recurrent_kernels(table);
   table.set_generic(generic_kernel());
   return table;
 }

@@ -1,20 +1,40 @@
+#include <algorithm>
+
 #include "unmoor/base/error.h"
 #include "unmoor/formats/onnx/opset_rules.h"
 
 namespace unmoor::onnx {
 namespace {
 
-// As before opset 11: output pixel i comes from i / scale, rounded down.
+// As before opset 11: output pixel i comes from i / scale.
 void set_old_coordinates(NodeDraft& draft) {
   draft.set("coordinate_transformation_mode", std::string("asymmetric"));
   draft.set("nearest_mode", std::string("floor"));
   if (const auto mode = draft.take<std::string>("mode")) draft.set("mode", *mode == "bilinear" ? std::string("linear") : *mode);
 }
 
-// (X, scales) becomes (X, roi, scales).
+// (X, scales) becomes (X, roi, scales). To shrink, the nearest pixel was rounded up, to grow, down; to do both takes two steps.
 void move_scales(NodeDraft& draft, ValueId scales) {
   draft.node.inputs.resize(1, no_value);
   draft.set_input(2, scales);
+  const Tensor* const held = draft.constant_input(2);
+  const auto mode = draft.node.attributes.find("mode");
+  const bool is_nearest = mode == draft.node.attributes.end() || std::get<std::string>(mode->second) == "nearest";
+  if (held == nullptr || held->dtype() != DType::F32 || !is_nearest) return;
+  std::vector<float> growing, shrinking;
+  for (const float scale : held->span<float>()) {
+    growing.push_back(std::max(scale, 1.0F));
+    shrinking.push_back(std::min(scale, 1.0F));
+  }
+  const auto is_one = [](float scale) { return scale == 1; };
+  if (std::ranges::all_of(shrinking, is_one)) return;
+  const auto count = static_cast<int64_t>(growing.size());
+  if (!std::ranges::all_of(growing, is_one)) {
+    const ValueId first = draft.constant(Tensor::from<float>({count}, std::span<const float>(growing)));
+    draft.set_input(0, draft.add("Resize", {draft.input(0), no_value, first}, draft.node.attributes));
+    draft.set_input(2, draft.constant(Tensor::from<float>({count}, std::span<const float>(shrinking))));
+  }
+  draft.set("nearest_mode", std::string("ceil"));
 }
 
 }  // namespace

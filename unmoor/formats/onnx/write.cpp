@@ -83,9 +83,9 @@ void Writer::note(const Node& node) {
 void write_value(pbf_writer& writer, uint32_t field, const std::string& name, const Type& type) {
   pbf_writer value(writer, field);
   value.add_string(value_field::name, name);
-  // An unknown type says more when it is left out.
+  // An input needs a type; elsewhere one of unknown rank may be unknown altogether, and says more when it is left out.
   const auto* const tensor = std::get_if<TensorType>(&type);
-  if (tensor == nullptr || tensor->shape.has_rank()) write_type(pbf_writer(value, value_field::type), type);
+  if (field == graph_field::input || tensor == nullptr || tensor->shape.has_rank()) write_type(pbf_writer(value, value_field::type), type);
 }
 
 void Writer::write_constant(pbf_writer& writer, const Data& data, const std::string& name) {

@@ -14,8 +14,8 @@ void add_pool_kernels(KernelTable& table);       // MaxPool, AveragePool.
 void add_softmax_kernels(KernelTable& table);    // Softmax, LogSoftmax.
 void add_normalize_kernels(KernelTable& table);  // LayerNormalization and its kin.
 void add_reduce_kernels(KernelTable& table);     // ReduceSum and its kin, global pools, ArgMax.
-void add_move_kernels(KernelTable& table);       // Transpose, Slice, Pad, Expand, Tile, Reshape and the like.
-void add_gather_kernels(KernelTable& table);     // Concat, Split, Gather.
+void add_move_kernels(KernelTable& table);       // Transpose, Slice, Pad, Concat, Split, Reshape and the like.
+void add_gather_kernels(KernelTable& table);     // Gather.
 void add_cast_kernels(KernelTable& table);       // Cast.
 void add_resize_kernels(KernelTable& table);     // Resize.
 void add_recurrent_kernels(KernelTable& table);  // LSTM, GRU.

@@ -1,6 +1,7 @@
 #include "unmoor/backends/cpu/simd/functions.h"
 
 #include <array>
+#include <cmath>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "unmoor/backends/cpu/simd/functions.cpp"
@@ -30,9 +31,15 @@ HWY_INLINE V sqrt_f(V x, V, V) { return hn::Sqrt(x); }
 HWY_INLINE V reciprocal_f(V x, V, V) { return hn::Div(set(1.0F), x); }
 HWY_INLINE V neg_f(V x, V, V) { return hn::Neg(x); }
 HWY_INLINE V abs_f(V x, V, V) { return hn::Abs(x); }
+#if HWY_TARGET == HWY_SCALAR  // Whose own do not keep the sign of zero, nor round halves to even.
+HWY_INLINE V floor_f(V x, V, V) { return set(std::floor(hn::GetLane(x))); }
+HWY_INLINE V ceil_f(V x, V, V) { return set(std::ceil(hn::GetLane(x))); }
+HWY_INLINE V round_f(V x, V, V) { return set(std::nearbyint(hn::GetLane(x))); }
+#else
 HWY_INLINE V floor_f(V x, V, V) { return hn::Floor(x); }
 HWY_INLINE V ceil_f(V x, V, V) { return hn::Ceil(x); }
 HWY_INLINE V round_f(V x, V, V) { return hn::Round(x); }
+#endif
 HWY_INLINE V erf_f(V x, V, V) { return erf(x); }
 HWY_INLINE V gelu_f(V x, V, V) { return gelu(x); }
 HWY_INLINE V gelu_tanh_f(V x, V, V) { return gelu_tanh(x); }
@@ -42,7 +49,7 @@ HWY_INLINE V softsign_f(V x, V, V) { return hn::Div(x, hn::Add(set(1.0F), hn::Ab
 HWY_INLINE V sign_f(V x, V, V) {
   const V zero = hn::Zero(D());
   const V one = hn::IfThenElse(hn::Lt(x, zero), set(-1.0F), set(1.0F));
-  return hn::IfThenElse(hn::Or(hn::Lt(x, zero), hn::Gt(x, zero)), one, x);
+  return hn::IfThenElse(hn::Eq(x, zero), zero, hn::IfThenElse(hn::IsNaN(x), x, one));
 }
 
 // The logarithm of any float: zero gives -inf, negatives NaN, infinity and NaN themselves.
@@ -58,7 +65,7 @@ HWY_INLINE V log_f(V x, V, V) {
 HWY_INLINE V hard_sigmoid_f(V x, V a, V b) { return at_most(at_least(hn::MulAdd(x, a, b), hn::Zero(D())), set(1.0F)); }
 HWY_INLINE V hard_swish_f(V x, V, V) { return hn::Mul(x, hard_sigmoid_f(x, set(1.0F / 6.0F), set(0.5F))); }
 HWY_INLINE V leaky_relu_f(V x, V a, V) { return hn::IfThenElse(hn::Lt(x, hn::Zero(D())), hn::Mul(x, a), x); }
-HWY_INLINE V thresholded_relu_f(V x, V a, V) { return hn::IfThenElse(hn::Gt(x, a), x, hn::IfThenElse(hn::IsNaN(x), x, hn::Zero(D()))); }
+HWY_INLINE V thresholded_relu_f(V x, V a, V) { return hn::IfThenElse(hn::Gt(x, a), x, hn::Zero(D())); }
 
 // exp x - 1 for x <= 0: a short series near zero, where the difference would lose digits.
 HWY_INLINE V expm1_negative(V x) {
@@ -81,8 +88,6 @@ HWY_INLINE V softplus_f(V x, V, V) {
   return hn::IfThenElse(hn::IsNaN(x), x, hn::Add(hn::Max(x, hn::Zero(D())), tail));
 }
 HWY_INLINE V mish_f(V x, V a, V b) { return hn::Mul(x, tanh(softplus_f(x, a, b))); }
-HWY_INLINE V sin_f(V x, V, V) { return hn::Sin(D(), x); }
-HWY_INLINE V cos_f(V x, V, V) { return hn::Cos(D(), x); }
 
 using FunctionTable = std::array<UnaryLoop, function_count>;
 const FunctionTable& function_table() {
@@ -90,7 +95,7 @@ const FunctionTable& function_table() {
       loop<identity_f>, loop<clamp_f>, loop<sigmoid_f>, loop<tanh_f>, loop<exp_f>, loop<log_f>, loop<sqrt_f>, loop<reciprocal_f>,
       loop<neg_f>, loop<abs_f>, loop<floor_f>, loop<ceil_f>, loop<round_f>, loop<erf_f>, loop<sign_f>,
       loop<gelu_f>, loop<gelu_tanh_f>, loop<swish_f>, loop<hard_swish_f>, loop<hard_sigmoid_f>, loop<leaky_relu_f>, loop<elu_f>, loop<celu_f>,
-      loop<selu_f>, loop<softplus_f>, loop<softsign_f>, loop<mish_f>, loop<thresholded_relu_f>, loop<sin_f>, loop<cos_f>};
+      loop<selu_f>, loop<softplus_f>, loop<softsign_f>, loop<mish_f>, loop<thresholded_relu_f>};
   return table;
 }
 

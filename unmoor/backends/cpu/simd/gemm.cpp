@@ -280,7 +280,7 @@ void multiply_unpacked(const float* a, const Strided& b, size_t k, size_t begin,
 }
 
 const GemmLoops& gemm_table() {
-  static constexpr GemmLoops table = {tile_rows, panel_columns, lanes, pack_a, pack_b, multiply, multiply_rows, multiply_unpacked, finish};
+  static constexpr GemmLoops table = {tile_rows, panel_columns, lanes, pack_a, pack_b, multiply, multiply_rows, multiply_unpacked, transpose, finish};
   return table;
 }
 

@@ -85,6 +85,8 @@ struct GemmLoops {
   void (*multiply_rows)(const RowProduct& product, size_t panel_begin, size_t panel_end);
   // One row of A as it is, times B as it is (row-major or transposed), columns [begin, end) of the result.
   void (*multiply_unpacked)(const float* a, const Strided& b, size_t k, size_t begin, size_t end, float* c);
+  // to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns.
+  void (*transpose)(const float* from, size_t from_step, size_t rows, size_t columns, float* to, size_t to_step);
   // The epilogue alone, over a part of C that holds sums.
   void (*finish)(float* c, size_t c_stride, size_t rows, size_t columns, const Epilogue& epilogue);
 

@@ -39,8 +39,9 @@ HWY_INLINE V exp(V x) {
   return hn::Mul(hn::Mul(value, power_of_two(half)), power_of_two(hn::Sub(n, half)));
 }
 
-// As exp for x <= 0 where results below 1e-37 may be zero: one factor.
+// As exp for x <= 0, but results below 1e-37 are zero: one factor.
 HWY_INLINE V exp_negative(V x) {
+  const M tiny = hn::Lt(x, set(-87.0F));
   x = at_least(x, set(-87.0F));
   const VI n = hn::NearestInt(hn::Mul(x, set(1.44269504F)));
   const V whole = hn::ConvertTo(D(), n);
@@ -48,7 +49,7 @@ HWY_INLINE V exp_negative(V x) {
   r = hn::NegMulAdd(whole, set(-2.12194440e-4F), r);
   static constexpr float c[] = {0.49999994F, 0.1666652F, 0.041668396F, 0.0083687967F, 0.0013814431F};
   const V value = hn::Add(hn::MulAdd(polynomial(r, c), hn::Mul(r, r), r), set(1.0F));
-  return hn::Mul(value, power_of_two(n));
+  return hn::IfThenElse(tiny, hn::Zero(D()), hn::Mul(value, power_of_two(n)));
 }
 
 HWY_INLINE V sigmoid(V x) { return hn::Div(set(1.0F), hn::Add(set(1.0F), exp(hn::Neg(x)))); }

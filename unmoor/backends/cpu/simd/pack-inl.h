@@ -30,7 +30,7 @@ HWY_INLINE float read(const float* from) {
 }
 
 // to[j * to_step + i] = from[i * from_step + j] for i < rows, j < columns.
-HWY_INLINE void transpose(const float* from, size_t from_step, size_t rows, size_t columns, float* to, size_t to_step) {
+inline void transpose(const float* from, size_t from_step, size_t rows, size_t columns, float* to, size_t to_step) {
   size_t i = 0;
 #if HWY_MAX_BYTES >= 16 && HWY_TARGET != HWY_SCALAR
   const hn::FixedTag<float, 4> d;

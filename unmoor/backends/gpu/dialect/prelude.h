@@ -76,6 +76,10 @@ typedef unsigned long long u64;
 #define MEMORY(type, name) GLOBAL type* name, const i64 name##_at
 #define AT(name) name += name##_at
 
+// The places of n that this work-item of a group walks. Every work-item goes round equally often: PoCL 3.1 turns loops from TID to n into gathers
+// from wild addresses.
+#define EACH(i, n) for (int i##_from = 0, i = TID; i##_from < (n); i##_from += 64, i += 64) if (i < (n))
+
 // This work-item's element of n, or this work-group's row.
 #define ELEMENT(i, n)                                   \
   const int i = (BID_Y * GDIM_X + BID_X) * 64 + TID; \

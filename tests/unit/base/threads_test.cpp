@@ -1,0 +1,99 @@
+#include "unmoor/base/threads.h"
+
+#include <gtest/gtest.h>
+
+#include <atomic>
+#include <numeric>
+#include <string>
+
+#include "unmoor/base/error.h"
+
+namespace unmoor {
+namespace {
+
+TEST(ThreadPool, each_piece_is_done_once) {
+  for (const size_t threads : {1, 2, 5}) {
+    ThreadPool pool(threads);
+    for (const size_t count : {0, 1, 2, 7, 1000}) {
+      std::vector<std::atomic<int>> done(count);
+      pool.each(count, [&](size_t i) { done[i].fetch_add(1); });
+      for (size_t i = 0; i < count; ++i) EXPECT_EQ(done[i].load(), 1) << i << " of " << count << ", threads " << threads;
+    }
+  }
+}
+
+TEST(ThreadPool, many_short_jobs_lose_nothing) {
+  ThreadPool pool(3);
+  std::atomic<size_t> total{0};
+  for (size_t job = 0; job < 20000; ++job) pool.each(4, [&](size_t i) { total.fetch_add(i + 1, std::memory_order_relaxed); });
+  EXPECT_EQ(total.load(), 20000U * 10);
+}
+
+TEST(ThreadPool, ranges_cover_everything_without_overlap) {
+  ThreadPool pool(2);
+  for (const size_t total : {0, 1, 99, 100000}) {
+    std::vector<std::atomic<int>> seen(total);
+    pool.ranges(total, 10, [&](size_t begin, size_t end) {
+      for (size_t i = begin; i < end; ++i) seen[i].fetch_add(1);
+    });
+    for (size_t i = 0; i < total; ++i) ASSERT_EQ(seen[i].load(), 1) << i << " of " << total;
+  }
+}
+
+TEST(ThreadPool, calls_from_a_piece_and_to_another_pool_finish) {
+  ThreadPool pool(2);
+  ThreadPool other(2);
+  std::atomic<int> inner{0};
+  pool.each(8, [&](size_t) {
+    pool.each(3, [&](size_t) { inner.fetch_add(1); });
+    other.each(3, [&](size_t) { inner.fetch_add(1); });
+  });
+  EXPECT_EQ(inner.load(), 48);
+}
+
+TEST(ThreadPool, callers_on_several_threads_share_a_pool) {
+  ThreadPool pool(2);
+  std::atomic<int> total{0};
+  std::vector<std::thread> callers;
+  for (int i = 0; i < 4; ++i) {
+    callers.emplace_back([&] {
+      for (int job = 0; job < 500; ++job) pool.each(5, [&](size_t) { total.fetch_add(1); });
+    });
+  }
+  for (std::thread& caller : callers) caller.join();
+  EXPECT_EQ(total.load(), 4 * 500 * 5);
+}
+
+TEST(ThreadPool, what_a_piece_throws_reaches_the_caller_and_the_pool_goes_on) {
+  ThreadPool pool(2);
+  std::atomic<int> done{0};
+  const auto failing = [&](size_t i) {
+    if (i == 3) fail(ErrorKind::Device, "piece 3");
+    done.fetch_add(1);
+  };
+  try {
+    pool.each(10, failing);
+    ADD_FAILURE() << "nothing was thrown";
+  } catch (const Error& error) {
+    EXPECT_STREQ(error.what(), "piece 3");
+  }
+  EXPECT_EQ(done.load(), 9);
+  pool.each(10, [&](size_t) { done.fetch_add(1); });
+  EXPECT_EQ(done.load(), 19);
+}
+
+TEST(ThreadPool, it_can_be_resized_and_refuses_nonsense) {
+  ThreadPool pool(1);
+  pool.resize(3);
+  EXPECT_EQ(pool.size(), 3U);
+  std::atomic<int> done{0};
+  pool.each(100, [&](size_t) { done.fetch_add(1); });
+  pool.resize(1);
+  pool.each(100, [&](size_t) { done.fetch_add(1); });
+  EXPECT_EQ(done.load(), 200);
+  EXPECT_THROW(pool.resize(0), Error);
+  EXPECT_THROW(pool.resize(100000), Error);
+}
+
+}  // namespace
+}  // namespace unmoor
