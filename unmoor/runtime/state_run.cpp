@@ -22,6 +22,18 @@ Data widened_data(const Tensor& tensor, DType dtype) {
   return wide;
 }
 
+// A copy of what a step run alone is given; floats are widened as the inputs of a whole run are.
+Data step_input(const Data& data, const Type& type, const std::string& what) {
+  const auto* wanted = std::get_if<TensorType>(&type);
+  if (wanted == nullptr || !data.is_tensor()) return data;
+  const TensorType& found = data.tensor().type();
+  const bool widens = wanted->dtype == DType::F64 && is_float(found.dtype);
+  if (wanted->is_known() && (found.shape != wanted->shape || (found.dtype != wanted->dtype && !widens))) {
+    fail(ErrorKind::InvalidArgument, what, " is ", found, ", not ", type);
+  }
+  return found.dtype == wanted->dtype || !widens ? Data(data.tensor().clone()) : widened_data(data.tensor(), DType::F64);
+}
+
 }  // namespace
 
 Data Session::State::checked_input(size_t index, const Data& data) const {
@@ -132,11 +144,7 @@ std::vector<Data> Session::State::run_alone(size_t step, const std::vector<Data>
     const ValueId id = node.inputs[i];
     if (id == no_value || plan_->graph.value(id).constant) continue;
     if (i >= inputs.size() || !inputs[i]) fail(ErrorKind::InvalidArgument, "input ", i, " of step ", step, " was not given");
-    if (is_known(plan_->graph.value(id).type) && type_of(inputs[i]).index() == 0 &&
-        !(inputs[i].tensor().type() == std::get<TensorType>(plan_->graph.value(id).type))) {
-      fail(ErrorKind::InvalidArgument, "input ", i, " of step ", step, " is ", inputs[i].tensor().type(), ", not ", plan_->graph.value(id).type);
-    }
-    host_values_[Graph::index(id)] = inputs[i].is_tensor() ? Data(inputs[i].tensor().clone()) : inputs[i];
+    host_values_[Graph::index(id)] = step_input(inputs[i], plan_->graph.value(id).type, cat("input ", i, " of step ", step));
     if (placement.device != host_) copy_step(CopyStep{id, host_, placement.device, 0});
   }
   execute(plan_->steps[step], nullptr);
