@@ -7,6 +7,7 @@
 #include "cli/options.h"
 #include "unmoor/formats/onnx/onnx.h"
 #include "unmoor/runtime/worker.h"
+#include "unmoor/workbench/align.h"
 #include "unmoor/workbench/inputs.h"
 
 namespace unmoor::cli {
@@ -43,6 +44,9 @@ class Lab {
 Settings settings_of(const Options& options, const std::string& device);
 // The plan of a runner that Lab made.
 PlanInfo plan_of(Runner& runner);
+// Aligns two runners that were opened by these names; where they differ inside a fused step, once more without fusing.
+AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
+                    const NamedData& inputs, const AlignOptions& options);
 // The worker's side of Lab::runner.
 std::unique_ptr<ModelRunner> open_for_worker(const WorkerRequest& request);
 
