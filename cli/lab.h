@@ -8,6 +8,7 @@
 #include "unmoor/formats/onnx/onnx.h"
 #include "unmoor/runtime/worker.h"
 #include "unmoor/workbench/align.h"
+#include "unmoor/workbench/inputs.h"
 
 namespace unmoor::cli {
 
@@ -28,11 +29,15 @@ class Lab {
   // Given inputs, and generated ones for the rest.
   NamedData inputs() const;
   PlanOptions plan_options() const;  // Fallback, shapes and fusing as the options say.
+  // What was chosen where the user left it open, in a line; empty if nothing.
+  const std::string& note() const { return chosen_.note; }
 
  private:
   const Options& options_;
   std::shared_ptr<const Model> model_;  // Shared with runners, which hold its graph.
   double load_ms_ = 0;
+  NamedData given_;       // Inputs from files.
+  ChosenShapes chosen_;
 };
 
 // The settings of one device from --set DEVICE.KEY=VALUE and --threads. Fails with InvalidArgument on text that is none.

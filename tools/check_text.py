@@ -1,6 +1,7 @@
 #!/usr/bin/env python3
 """Checks what is committed: no package host and no path of one machine in any text, no `resolved` host in an npm lock file."""
 import json
+import os
 import pathlib
 import re
 import subprocess
@@ -41,7 +42,12 @@ def check(root):
     found = []
     for name in committed(root):
         path = root / name
-        if path.is_symlink() or not path.is_file():
+        if path.is_symlink():
+            target = os.readlink(path)
+            if os.path.isabs(target) or not path.exists():
+                found.append(f"{name}: links to {target}, which is not of this tree")
+            continue
+        if not path.is_file():
             continue
         data = path.read_bytes()
         if b"\0" not in data[:8192]:

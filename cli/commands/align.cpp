@@ -42,6 +42,7 @@ AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& r
 
 Outcome align_command(const Options& options, nlohmann::json& result) {
   const Lab lab(options);
+  show_note(lab.note());
   const auto reference = side(lab, options.reference, true, true);
   const auto target = side(lab, options.target, false, true);
   const NamedData inputs = inputs_for(lab, *reference);

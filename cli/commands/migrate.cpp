@@ -87,6 +87,7 @@ Outcome migrate_command(const Options& options, nlohmann::json& result) {
   const DeviceName target = parse_device(options.devices.at(0));
   (void)make_backend(target.backend);  // An unknown or absent platform is said before anything runs.
   const Lab lab(options);
+  show_note(lab.note());
   const NamedData inputs = lab.inputs();
   result["model"] = model_json(lab.model(), &inputs);
   result["environment"]["devices"] = {target.text(), source};

@@ -111,6 +111,7 @@ std::string plan_line(const PlanInfo& plan) {
 
 Outcome run_command(const Options& options, json& result) {
   const Lab lab(options);
+  show_note(lab.note());
   const NamedData inputs = lab.inputs();
   result["model"] = model_json(lab.model(), &inputs);
   if (options.devices.size() != 1) fail(ErrorKind::InvalidArgument, "run takes one device, not ", options.devices.size());

@@ -25,6 +25,7 @@ export interface Platform {
 export interface ScanNode {
   node: string | number;
   op?: string;
+  category?: string;
   platform?: string;
   state?: string;
   reason?: string;

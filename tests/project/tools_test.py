@@ -2,6 +2,7 @@
 import hashlib
 import json
 import pathlib
+import subprocess
 import sys
 import tempfile
 import unittest
@@ -61,6 +62,15 @@ class Text(unittest.TestCase):
         self.assertEqual(check_text.complaints_in("report/package-lock.json", json.dumps(lock)), [])
         lock["packages"]["node_modules/a"]["resolved"] = "https://host.example/a.tgz"
         self.assertEqual(len(check_text.complaints_in("report/package-lock.json", json.dumps(lock))), 1)
+
+
+    def test_a_link_out_of_the_tree_is_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            subprocess.run(["git", "init", "-q", folder], check=True)
+            pathlib.Path(folder, "link").symlink_to("/usr/share")
+            pathlib.Path(folder, "fine").symlink_to("a.txt")
+            pathlib.Path(folder, "a.txt").write_text("text\n")
+            self.assertEqual([complaint.split(":")[0] for complaint in check_text.check(pathlib.Path(folder))], ["link"])
 
 
 class Fetch(unittest.TestCase):

@@ -13,9 +13,7 @@ namespace unmoor {
 double sigmoid(double x) { return 1 / (1 + std::exp(-x)); }
 double softplus(double x) { return x > 0 ? x + std::log1p(std::exp(-x)) : std::log1p(std::exp(x)); }
 double gelu(double x) { return x * 0.5 * std::erfc(-x / std::numbers::sqrt2); }
-double gelu_tanh(double x) {
-  return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x)));
-}
+double gelu_tanh(double x) { return 0.5 * x * (1 + std::tanh(std::sqrt(2 / std::numbers::pi) * (x + 0.044715 * x * x * x))); }
 double swish(double x, double alpha) { return x * sigmoid(alpha * x); }
 // The tests are such that NaN stays.
 double hard_sigmoid(double x, double alpha, double beta) {
@@ -53,11 +51,13 @@ const Known& find(std::string_view activation, size_t parameters) {
   for (const Known& entry : known) {
     if (entry.name != activation) continue;
     if (parameters > entry.parameters) {
-      fail(ErrorKind::InvalidModel, "activation ", activation, " has ", parameters, " parameters, not at most ", entry.parameters);
+      fail(ErrorKind::InvalidModel, "activation ", activation, " has ", parameters, " parameters, not at most ",
+           entry.parameters);
     }
     return entry;
   }
-  fail(ErrorKind::InvalidModel, "activation '", activation, "' is not one of Relu, Clip, Sigmoid, HardSigmoid, HardSwish, Swish, Gelu, "
+  fail(ErrorKind::InvalidModel, "activation '", activation,
+       "' is not one of Relu, Clip, Sigmoid, HardSigmoid, HardSwish, Swish, Gelu, "
        "GeluTanh, LeakyRelu, Tanh");
 }
 
@@ -81,7 +81,8 @@ ValueId add_activation(Formula& formula, ValueId x, std::string_view activation,
   const std::array<float, 2> values = filled(find(activation, parameters.size()), parameters);
   if (activation.empty()) return x;
   if (activation == "Clip") {
-    return formula.add("Clip", {x, formula.number(static_cast<double>(values[0])), formula.number(static_cast<double>(values[1]))});
+    return formula.add("Clip",
+                       {x, formula.number(static_cast<double>(values[0])), formula.number(static_cast<double>(values[1]))});
   }
   if (activation == "GeluTanh") return formula.add("Gelu", {x}, {{"approximate", std::string("tanh")}});
   Attributes attributes;

@@ -9,8 +9,8 @@
 
 namespace unmoor {
 
-// Activations by the names that fused operators know: "" (none), Relu, Clip (min, max), Sigmoid, HardSigmoid (alpha, beta), HardSwish,
-// Swish (alpha), Gelu, GeluTanh, LeakyRelu (alpha), Tanh; parameters that are not given have their operator's default.
+// Activations by the names that fused operators know: "" (none), Relu, Clip (min, max), Sigmoid, HardSigmoid (alpha, beta),
+// HardSwish, Swish (alpha), Gelu, GeluTanh, LeakyRelu (alpha), Tanh; parameters that are not given have their operator's default.
 // Fails with InvalidModel on another name or too many parameters.
 std::function<double(double)> activation_named(std::string_view activation, std::span<const float> parameters);
 // The same as operators.

@@ -34,12 +34,15 @@ Op activation(std::string name, std::string summary, double flop, Rounding round
   return op;
 }
 
-float read(const OpCall& call, std::string_view key, float otherwise) { return static_cast<float>(call.real(key, as_double(otherwise))); }
+float read(const OpCall& call, std::string_view key, float otherwise) {
+  return static_cast<float>(call.real(key, as_double(otherwise)));
+}
 
 void add_linear_ones(OpSet& ops) {
-  Op relu = activation("Relu", "x, or 0 below 0.", 1, Rounding::MoveBits, [](const OpCall&) { return activation_named("Relu", {}); });
-  relu.inputs[0].dtypes = relu.outputs[0].dtypes = {DType::F32, DType::F16, DType::BF16, DType::F64,
-                                                    DType::I8,  DType::I16, DType::I32,  DType::I64};
+  Op relu =
+      activation("Relu", "x, or 0 below 0.", 1, Rounding::MoveBits, [](const OpCall&) { return activation_named("Relu", {}); });
+  relu.inputs[0].dtypes =
+      relu.outputs[0].dtypes = {DType::F32, DType::F16, DType::BF16, DType::F64, DType::I8, DType::I16, DType::I32, DType::I64};
   relu.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     Tensor& result = out.allocate(0, call.output(0));
     with_lane(result.dtype(), [&](auto lane) {
@@ -70,8 +73,8 @@ void add_linear_ones(OpSet& ops) {
   hard.attributes = {{"alpha", 0.2F}, {"beta", 0.5F}};
   hard.expand = [](GraphBuilder& builder) {
     Formula f(builder);
-    const ValueId line = f.sum(f.product(f.input(0), f.number(f.call().real("alpha", as_double(0.2F)))),
-                               f.number(f.call().real("beta", 0.5)));
+    const ValueId line =
+        f.sum(f.product(f.input(0), f.number(f.call().real("alpha", as_double(0.2F)))), f.number(f.call().real("beta", 0.5)));
     f.output(0, f.add("Clip", {line, f.number(0), f.number(1)}));
   };
   hard.cases.emplace_back("T[2,17] alpha=0.25,0.5 beta=0.5,0.6");
@@ -154,8 +157,8 @@ void expand_swish(GraphBuilder& builder, double alpha) {
 }
 
 void add_gelus(OpSet& ops) {
-  Op gelu_op = activation("Gelu", "x times the normal distribution function of x, or its tanh approximation.", 20, Rounding::Function,
-                          [](const OpCall& call) { return wants_tanh(call) ? gelu_tanh : gelu; });
+  Op gelu_op = activation("Gelu", "x times the normal distribution function of x, or its tanh approximation.", 20,
+                          Rounding::Function, [](const OpCall& call) { return wants_tanh(call) ? gelu_tanh : gelu; });
   gelu_op.attributes = {{"approximate", std::string("none")}};
   gelu_op.infer = [](const OpCall& call) { return wants_tanh(call), like_first(call); };
   gelu_op.expand = [](GraphBuilder& builder) {
@@ -224,7 +227,8 @@ T product(T a, T b) {
 
 // A slope for each element, broadcast to X; below zero only.
 void add_prelu(OpSet& ops) {
-  const std::vector<DType> dtypes{DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::I64, DType::U32, DType::U64};
+  const std::vector<DType> dtypes{DType::F32, DType::F16, DType::BF16, DType::F64,
+                                  DType::I32, DType::I64, DType::U32,  DType::U64};
   Op op = activation("PRelu", "x, or slope·x below 0.", 2, Rounding::Steps, {});
   op.inputs = {required("X", dtypes), required("slope", dtypes)};
   op.outputs = {required("Y", dtypes)};
@@ -245,16 +249,18 @@ void add_prelu(OpSet& ops) {
       write_as<T>(result, x);
     });
   };
-  op.cases = {"T[2,3,4] T[3,1]!", "T[2,3,4] T[1]!", "T[2,3,4] T[2,3,4]", "T[1,4,5,5] T[4,1,1]!", "T[0,4] T[4]", "T[5] T[]", "T[] T[]"};
+  op.cases = {"T[2,3,4] T[3,1]!", "T[2,3,4] T[1]!", "T[2,3,4] T[2,3,4]", "T[1,4,5,5] T[4,1,1]!", "T[0,4] T[4]",
+              "T[5] T[]",         "T[] T[]"};
   ops.add(std::move(op));
 }
 
 void add_shrink(OpSet& ops) {
-  Op op = activation("Shrink", "x + bias below -lambd, x - bias above lambd, else 0.", 2, Rounding::Steps, [](const OpCall& call) {
-    return [lambd = call.real("lambd", 0.5), bias = call.real("bias", 0)](double x) {
-      return x < -lambd ? x + bias : x > lambd ? x - bias : 0;
-    };
-  });
+  Op op =
+      activation("Shrink", "x + bias below -lambd, x - bias above lambd, else 0.", 2, Rounding::Steps, [](const OpCall& call) {
+        return [lambd = call.real("lambd", 0.5), bias = call.real("bias", 0)](double x) {
+          return x < -lambd ? x + bias : x > lambd ? x - bias : 0;
+        };
+      });
   op.inputs[0].dtypes = op.outputs[0].dtypes = number_types();
   op.attributes = {{"lambd", 0.5F}, {"bias", 0.0F}};
   op.cases.emplace_back("T[2,17] lambd=1.5 bias=0.0,1.5");

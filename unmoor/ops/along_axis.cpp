@@ -64,8 +64,13 @@ Op arg(std::string name, std::string summary, bool maximum) {
   op.cost = cost_per_input(1);
   op.rounding = Rounding::MoveBits;
   op.category = Category::Reduction;
-  op.cases = {"T[2,3,4] axis=-1,0,1,2 keepdims=0,1", "T[5,257] axis=1", "f32[2,4]{1,3,3,1,-2,-2,-5,-5} axis=1 select_last_index=0,1",
-              "f32[3,33]~special axis=-1 select_last_index=0,1", "T[7] keepdims=0", "f32[0,4] axis=1", "T[1,1,1000] axis=-1"};
+  op.cases = {"T[2,3,4] axis=-1,0,1,2 keepdims=0,1",
+              "T[5,257] axis=1",
+              "f32[2,4]{1,3,3,1,-2,-2,-5,-5} axis=1 select_last_index=0,1",
+              "f32[3,33]~special axis=-1 select_last_index=0,1",
+              "T[7] keepdims=0",
+              "f32[0,4] axis=1",
+              "T[1,1,1000] axis=-1"};
   return op;
 }
 
@@ -105,7 +110,8 @@ void running_reference(bool product, const OpCall& call, std::span<const Data> i
 }
 
 Op running(std::string name, std::string summary, bool product) {
-  const std::vector<DType> dtypes{DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::I64, DType::U32, DType::U64};
+  const std::vector<DType> dtypes{DType::F32, DType::F16, DType::BF16, DType::F64,
+                                  DType::I32, DType::I64, DType::U32,  DType::U64};
   Op op;
   op.name = std::move(name);
   op.summary = std::move(summary);
@@ -117,13 +123,19 @@ Op running(std::string name, std::string summary, bool product) {
     if (axis && axis->size() == 1 && call.input(0).shape.has_rank()) axis_of(call, call.input(0).shape, (*axis)[0]);
     return like_first(call);
   };
-  op.reference = [product](const OpCall& call, std::span<const Data> in, Outputs& out) { running_reference(product, call, in, out); };
+  op.reference = [product](const OpCall& call, std::span<const Data> in, Outputs& out) {
+    running_reference(product, call, in, out);
+  };
   op.cost = cost_per_input(1);
   op.rounding = Rounding::Sum;
   op.category = Category::Reduction;
   const std::string data = product ? "~unit" : "~small";
-  op.cases = {cat("T[2,3,4]", data, " i64[]{1}! exclusive=0,1 reverse=0,1"), cat("T[2,3,4]", data, " i32[]{-1} exclusive=0,1"),
-              cat("T[257]", data, " i64[]{0}!"), "f32[0,4] i64[]{1}!", "f32[3,0] i64[]{1}!", cat("T[2,3,4]", data, " i64[1]{0}!")};
+  op.cases = {cat("T[2,3,4]", data, " i64[]{1}! exclusive=0,1 reverse=0,1"),
+              cat("T[2,3,4]", data, " i32[]{-1} exclusive=0,1"),
+              cat("T[257]", data, " i64[]{0}!"),
+              "f32[0,4] i64[]{1}!",
+              "f32[3,0] i64[]{1}!",
+              cat("T[2,3,4]", data, " i64[1]{0}!")};
   return op;
 }
 

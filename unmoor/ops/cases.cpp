@@ -1,6 +1,7 @@
 #include "unmoor/ops/cases.h"
 
 #include <algorithm>
+#include <cmath>
 
 #include "unmoor/base/error.h"
 #include "unmoor/ops/case_text.h"
@@ -99,6 +100,15 @@ Case concrete(std::string_view op_name, const Op* op, const std::vector<std::str
   return result;
 }
 
+// False if an integer input is given a fraction.
+bool holds_its_values(const Case& a_case) {
+  for (const auto& input : a_case.inputs) {
+    const bool fraction = std::ranges::any_of(input.values, [](double value) { return value != std::floor(value); });
+    if (fraction && !is_float(input.type.dtype)) return false;
+  }
+  return true;
+}
+
 // FNV-1a.
 uint64_t hash_of(std::string_view text) {
   uint64_t hash = 0xcbf29ce484222325U;
@@ -129,7 +139,8 @@ std::vector<Case> cases_of(const Op& op, const std::vector<DType>& dtypes) {
       for (const DType dtype : dtypes_of(op, words, dtypes)) {
         for (auto chosen : choices(words)) {
           for (auto& word : chosen) word = with_dtype(word, dtype);
-          cases.push_back(concrete(op.name, &op, chosen));
+          Case a_case = concrete(op.name, &op, chosen);
+          if (holds_its_values(a_case)) cases.push_back(std::move(a_case));
         }
       }
     } catch (const Error& error) {
@@ -149,7 +160,9 @@ Case parse_case(std::string_view text) {
       fail(ErrorKind::InvalidArgument, "'", word, "' has alternatives, where one case is wanted");
     }
   }
-  return concrete(op_name, all_ops().find(op_name), words);
+  Case a_case = concrete(op_name, all_ops().find(op_name), words);
+  if (!holds_its_values(a_case)) fail(ErrorKind::InvalidArgument, "'", text, "' gives a fraction to an integer input");
+  return a_case;
 }
 
 CaseGraph build_case(const Case& a_case) {

@@ -46,7 +46,8 @@ void write_planes(const OpCall& call, Outputs& out, const std::vector<double>& y
 void channel_moments(const std::vector<double>& x, const Planes& at, std::vector<double>& mean, std::vector<double>& variance) {
   std::vector<double> channel(at.batch * at.plane);
   for (size_t c = 0; c < at.channels; ++c) {
-    for (size_t n = 0; n < at.batch; ++n) std::copy_n(x.begin() + static_cast<std::ptrdiff_t>((n * at.channels + c) * at.plane), at.plane, &channel[n * at.plane]);
+    for (size_t n = 0; n < at.batch; ++n)
+      std::copy_n(x.begin() + static_cast<std::ptrdiff_t>((n * at.channels + c) * at.plane), at.plane, &channel[n * at.plane]);
     const Moments moments = moments_of(channel);
     mean[c] = moments.mean;
     variance[c] = moments.variance;
@@ -139,14 +140,20 @@ Op batch_norm() {
                          required("input_mean", float_types()), required("input_var", float_types())},
                         2);
   op.outputs = {required("Y", float_types()), optional("running_mean", float_types()), optional("running_var", float_types())};
-  op.attributes = {{"epsilon", usual_epsilon}, {"momentum", 0.9F}, {"training_mode", int64_t{0}}, {"layout", std::string("NCHW")}};
+  op.attributes = {
+      {"epsilon", usual_epsilon}, {"momentum", 0.9F}, {"training_mode", int64_t{0}}, {"layout", std::string("NCHW")}};
   op.infer = infer_batch;
   op.reference = batch_reference;
   op.expand = expand_batch;
   const std::string weights = " T[3]~small! T[3]~small! T[3]~small! T[3]~positive!";
-  op.cases = {cat("T[2,3,4,5]~small", weights), cat("T[2,3,7]~small", weights, " epsilon=0.01"), cat("T[4,3]~small", weights),
-              cat("T[1,3,2,3,4]~small", weights), cat("T[0,3,4,4]", weights), cat("T[2,4,5,3]~small", weights, " layout=NHWC"),
-              cat("T[2,3,4,5]~small", weights, " training_mode=1 outputs=3"), "T[2,3,4,4]~small T[3]~small T[3]~small T[3]~small T[3]~positive"};
+  op.cases = {cat("T[2,3,4,5]~small", weights),
+              cat("T[2,3,7]~small", weights, " epsilon=0.01"),
+              cat("T[4,3]~small", weights),
+              cat("T[1,3,2,3,4]~small", weights),
+              cat("T[0,3,4,4]", weights),
+              cat("T[2,4,5,3]~small", weights, " layout=NHWC"),
+              cat("T[2,3,4,5]~small", weights, " training_mode=1 outputs=3"),
+              "T[2,3,4,4]~small T[3]~small T[3]~small T[3]~small T[3]~positive"};
   return op;
 }
 
@@ -170,7 +177,8 @@ void grouped_reference(const OpCall& call, std::span<const Data> in, Outputs& ou
 }
 
 Op instance_norm() {
-  Op op = normalization("InstanceNormalization", "Each channel of each item normalized by its own mean and variance, scaled and shifted.",
+  Op op = normalization("InstanceNormalization",
+                        "Each channel of each item normalized by its own mean and variance, scaled and shifted.",
                         {required("input", float_types()), required("scale", float_types()), required("B", float_types())}, 8);
   op.attributes = {{"epsilon", usual_epsilon}, {"layout", std::string("NCHW")}};
   op.infer = [](const OpCall& call) {
@@ -191,8 +199,9 @@ Op instance_norm() {
     const ValueId normal = f.product(part.difference, part.inverse);
     f.output(0, f.sum(f.product(normal, per_channel(f, f.input(1), rank, last)), per_channel(f, f.input(2), rank, last)));
   };
-  op.cases = {"T[2,3,4,5]~small T[3]~small! T[3]~small!", "T[2,3,17]~small T[3]~small! T[3]~small! epsilon=0.01", "T[0,3,4,4] T[3]! T[3]!",
-              "T[1,3,2,3,4]~small T[3]~small! T[3]~small!", "T[2,4,5,3]~small T[3]~small! T[3]~small! layout=NHWC"};
+  op.cases = {"T[2,3,4,5]~small T[3]~small! T[3]~small!", "T[2,3,17]~small T[3]~small! T[3]~small! epsilon=0.01",
+              "T[0,3,4,4] T[3]! T[3]!", "T[1,3,2,3,4]~small T[3]~small! T[3]~small!",
+              "T[2,4,5,3]~small T[3]~small! T[3]~small! layout=NHWC"};
   return op;
 }
 
@@ -221,7 +230,8 @@ void expand_group(GraphBuilder& builder) {
 }
 
 Op group_norm() {
-  Op op = normalization("GroupNormalization", "Groups of channels of each item normalized by their mean and variance, scaled and shifted by channel.",
+  Op op = normalization("GroupNormalization",
+                        "Groups of channels of each item normalized by their mean and variance, scaled and shifted by channel.",
                         {required("X", float_types()), required("scale", float_types()), required("bias", float_types())}, 8);
   op.attributes = {{"epsilon", usual_epsilon}, {"stash_type", int64_t{1}}, {"layout", std::string("NCHW")}};
   op.infer = [](const OpCall& call) {
@@ -233,8 +243,9 @@ Op group_norm() {
     grouped_reference(call, in, out, static_cast<size_t>(groups_of(call)));
   };
   op.expand = expand_group;
-  op.cases = {"T[2,6,4,5]~small T[6]~small! T[6]~small! num_groups=1,2,6", "T[2,4,17]~small T[4]~small! T[4]~small! num_groups=2 epsilon=0.01",
-              "T[0,4,3,3] T[4]! T[4]! num_groups=2", "T[3,8]~small T[8]~small! T[8]~small! num_groups=4"};
+  op.cases = {"T[2,6,4,5]~small T[6]~small! T[6]~small! num_groups=1,2,6",
+              "T[2,4,17]~small T[4]~small! T[4]~small! num_groups=2 epsilon=0.01", "T[0,4,3,3] T[4]! T[4]! num_groups=2",
+              "T[3,8]~small T[8]~small! T[8]~small! num_groups=4"};
   return op;
 }
 
@@ -267,7 +278,8 @@ void response_reference(const OpCall& call, std::span<const Data> in, Outputs& o
 }
 
 Op local_response() {
-  Op op = normalization("LRN", "x / (bias + alpha/size·(sum of squares over neighbouring channels))^beta.", {required("X", float_types())}, 16);
+  Op op = normalization("LRN", "x / (bias + alpha/size·(sum of squares over neighbouring channels))^beta.",
+                        {required("X", float_types())}, 16);
   op.attributes = {{"alpha", 0.0001F}, {"beta", 0.75F}, {"bias", 1.0F}, {"layout", std::string("NCHW")}};
   op.infer = [](const OpCall& call) {
     const int64_t size = call.integer("size", 0);

@@ -28,8 +28,8 @@ Op two_inputs(std::string name, std::string summary, const std::vector<DType>& d
 
 Op comparison(std::string name, std::string summary, Reference reference) {
   Op op = two_inputs(std::move(name), std::move(summary), number_types(), std::move(reference));
-  for (const char* more : {"f32[2,33]~special f32[2,33]~special", "i64[4]{1,2,3,-1} i64[4]{1,3,2,1}", "u8[3]{200,5,5} u8[3]{5,200,5}",
-                           "f32[3]{0,-0.0,1} f32[3]{-0.0,0,1}"}) {
+  for (const char* more : {"f32[2,33]~special f32[2,33]~special", "i64[4]{1,2,3,-1} i64[4]{1,3,2,1}",
+                           "u8[3]{200,5,5} u8[3]{5,200,5}", "f32[3]{0,-0.0,1} f32[3]{-0.0,0,1}"}) {
     op.cases.emplace_back(more);
   }
   return op;
@@ -48,10 +48,11 @@ void compare_strings(const OpCall& call, std::span<const Data> in, Outputs& out)
 }
 
 void add_comparisons(OpSet& ops) {
-  Op equal = comparison("Equal", "Whether two elements are equal.", [](const OpCall& call, std::span<const Data> in, Outputs& out) {
-    if (call.input(0).dtype == DType::String) return compare_strings(call, in, out);
-    binary_reference(call, in, out, [](auto a, auto b) { return a == b; });
-  });
+  Op equal =
+      comparison("Equal", "Whether two elements are equal.", [](const OpCall& call, std::span<const Data> in, Outputs& out) {
+        if (call.input(0).dtype == DType::String) return compare_strings(call, in, out);
+        binary_reference(call, in, out, [](auto a, auto b) { return a == b; });
+      });
   std::vector<DType> dtypes = plain_types();
   dtypes.push_back(DType::String);
   equal.inputs = {required("A", dtypes), required("B", dtypes)};
@@ -66,21 +67,24 @@ void add_comparisons(OpSet& ops) {
   ops.add(comparison("Greater", "Whether A is above B.", [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     binary_reference(call, in, out, [](auto a, auto b) { return a > b; });
   }));
-  ops.add(comparison("GreaterOrEqual", "Whether A is B or above.", [](const OpCall& call, std::span<const Data> in, Outputs& out) {
-    binary_reference(call, in, out, [](auto a, auto b) { return a >= b; });
-  }));
+  ops.add(
+      comparison("GreaterOrEqual", "Whether A is B or above.", [](const OpCall& call, std::span<const Data> in, Outputs& out) {
+        binary_reference(call, in, out, [](auto a, auto b) { return a >= b; });
+      }));
 }
 
 void add_logic(OpSet& ops) {
   ops.add(two_inputs("And", "Both are true.", {DType::Bool}, [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     binary_reference(call, in, out, [](auto a, auto b) { return a != 0 && b != 0; });
   }));
-  ops.add(two_inputs("Or", "At least one is true.", {DType::Bool}, [](const OpCall& call, std::span<const Data> in, Outputs& out) {
-    binary_reference(call, in, out, [](auto a, auto b) { return a != 0 || b != 0; });
-  }));
-  ops.add(two_inputs("Xor", "Exactly one is true.", {DType::Bool}, [](const OpCall& call, std::span<const Data> in, Outputs& out) {
-    binary_reference(call, in, out, [](auto a, auto b) { return (a != 0) != (b != 0); });
-  }));
+  ops.add(
+      two_inputs("Or", "At least one is true.", {DType::Bool}, [](const OpCall& call, std::span<const Data> in, Outputs& out) {
+        binary_reference(call, in, out, [](auto a, auto b) { return a != 0 || b != 0; });
+      }));
+  ops.add(
+      two_inputs("Xor", "Exactly one is true.", {DType::Bool}, [](const OpCall& call, std::span<const Data> in, Outputs& out) {
+        binary_reference(call, in, out, [](auto a, auto b) { return (a != 0) != (b != 0); });
+      }));
 }
 
 // Output 0 = whether test(x), for each element.
@@ -166,16 +170,20 @@ void add_bits(OpSet& ops) {
     }
     return infer_binary(call);
   };
-  shift.cases = {"u8[3]{16,4,255} u8[3]{1,2,9} direction=LEFT,RIGHT", "u32[2,3] u32[3]{0,1,31} direction=LEFT,RIGHT",
-                 "i32[3]{-8,4,-1} i32[3]{1,-1,32} direction=LEFT,RIGHT", "i8[3]{64,1,-128} i8[3]{1,7,1} direction=LEFT,RIGHT",
-                 "u64[4] u64[]{3} direction=LEFT,RIGHT", "u16[0,3] u16[3] direction=LEFT"};
+  shift.cases = {"u8[3]{16,4,255} u8[3]{1,2,9} direction=LEFT,RIGHT",
+                 "u32[2,3] u32[3]{0,1,31} direction=LEFT,RIGHT",
+                 "i32[3]{-8,4,-1} i32[3]{1,-1,32} direction=LEFT,RIGHT",
+                 "i8[3]{64,1,-128} i8[3]{1,7,1} direction=LEFT,RIGHT",
+                 "u64[4] u64[]{3} direction=LEFT,RIGHT",
+                 "u16[0,3] u16[3] direction=LEFT"};
   ops.add(std::move(shift));
 
-  Op invert = bit_op("BitwiseNot", "Every bit flipped.", integer_types(), [](const OpCall& call, std::span<const Data> in, Outputs& out) {
-    std::vector<int64_t> values = integers(in[0].tensor());
-    for (int64_t& value : values) value = ~value;
-    put(call, out, 0, std::span<const int64_t>(values));
-  });
+  Op invert =
+      bit_op("BitwiseNot", "Every bit flipped.", integer_types(), [](const OpCall& call, std::span<const Data> in, Outputs& out) {
+        std::vector<int64_t> values = integers(in[0].tensor());
+        for (int64_t& value : values) value = ~value;
+        put(call, out, 0, std::span<const int64_t>(values));
+      });
   invert.inputs = {required("X", integer_types())};
   invert.outputs = {required("Y", integer_types())};
   invert.infer = like_first;
@@ -225,7 +233,8 @@ void add_where(OpSet& ops) {
   };
   where.reference = where_reference;
   where.rounding = Rounding::MoveBits;
-  where.cases = {"bool[2,3,4] T[2,3,4] T[2,3,4]", "bool[4] T[2,3,4] T[]", "bool[3,1] T[] T[1,4]", "bool[0,4] T[4] T[]", "bool[] T[] T[]"};
+  where.cases = {"bool[2,3,4] T[2,3,4] T[2,3,4]", "bool[4] T[2,3,4] T[]", "bool[3,1] T[] T[1,4]", "bool[0,4] T[4] T[]",
+                 "bool[] T[] T[]"};
   ops.add(std::move(where));
 }
 

@@ -1,6 +1,6 @@
 #include "unmoor/base/error.h"
-#include "unmoor/ops/convolve.h"
 #include "unmoor/ops/conv_transpose.h"
+#include "unmoor/ops/convolve.h"
 #include "unmoor/ops/families.h"
 
 namespace unmoor {
@@ -30,9 +30,10 @@ Op conv() {
   op.summary = "Convolution of X by W, with groups, strides, dilations and padding.";
   op.inputs = {required("X", float_types()), required("W", float_types()), optional("B", float_types())};
   op.outputs = {required("Y", float_types())};
-  op.attributes = {{"auto_pad", std::string("NOTSET")},     {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
-                   {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()},      {"strides", std::vector<int64_t>()},
-                   {"layout", std::string("NCHW")}};
+  op.attributes = {
+      {"auto_pad", std::string("NOTSET")},      {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
+      {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()},      {"strides", std::vector<int64_t>()},
+      {"layout", std::string("NCHW")}};
   op.infer = [](const OpCall& call) {
     const Shape& w = call.input(1).shape;
     require_bias(call, 2, w.has_rank() && w.rank() > 0 ? w[0] : Shape::unknown);

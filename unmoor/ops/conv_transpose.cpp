@@ -7,8 +7,8 @@ namespace unmoor {
 
 namespace {
 
-// Sizes of a transposed convolution. Its window is that of the convolution it undoes: input and output are swapped, so `window.input`
-// are the dimensions of Y and `window.output` those of X.
+// Sizes of a transposed convolution. Its window is that of the convolution it undoes: input and output are swapped, so
+// `window.input` are the dimensions of Y and `window.output` those of X.
 struct Transposed {
   Window window;
   int64_t batch = 1;
@@ -50,7 +50,8 @@ Transposed transposed_of(const OpCall& call, const Shape& x, const Shape& w) {
   Transposed result;
   result.group = call.integer("group", 1);
   result.batch = x.has_rank() ? x[0] : Shape::unknown;
-  result.channels = same_dim(call, x.has_rank() ? x[1] : Shape::unknown, w.has_rank() ? w[0] : Shape::unknown, "the number of channels");
+  result.channels =
+      same_dim(call, x.has_rank() ? x[1] : Shape::unknown, w.has_rank() ? w[0] : Shape::unknown, "the number of channels");
   if (result.group < 1 || (result.channels >= 0 && result.channels % result.group != 0)) {
     fail(ErrorKind::InvalidModel, title(call), ": ", result.channels, " channels do not divide into ", result.group, " groups");
   }
@@ -102,7 +103,8 @@ std::vector<double> spread(const Transposed& sizes, const std::vector<double>& x
   std::vector<double> y(size(sizes.batch) * group * outputs * plane);
   if (y.empty() || positions == 0 || inputs == 0) return y;
   std::vector<std::vector<double>> weights;  // By group: [outputs · taps, inputs].
-  for (size_t g = 0; g < group; ++g) weights.push_back(transposed(w.data() + g * inputs * outputs * taps, inputs, outputs * taps));
+  for (size_t g = 0; g < group; ++g)
+    weights.push_back(transposed(w.data() + g * inputs * outputs * taps, inputs, outputs * taps));
   const size_t chunk = std::max<size_t>(64, std::min<size_t>(positions, (size_t{1} << 23) / (outputs * taps)));
   for (size_t first = 0; first < positions; first += chunk) {
     const size_t count = std::min(chunk, positions - first);
@@ -151,9 +153,10 @@ void add_conv_transpose(OpSet& ops) {
   op.summary = "Transposed convolution: spreads each element of X over the weights W.";
   op.inputs = {required("X", float_types()), required("W", float_types()), optional("B", float_types())};
   op.outputs = {required("Y", float_types())};
-  op.attributes = {{"auto_pad", std::string("NOTSET")},       {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
-                   {"kernel_shape", std::vector<int64_t>()},   {"pads", std::vector<int64_t>()},      {"strides", std::vector<int64_t>()},
-                   {"output_padding", std::vector<int64_t>()}, {"output_shape", std::vector<int64_t>()}, {"layout", std::string("NCHW")}};
+  op.attributes = {
+      {"auto_pad", std::string("NOTSET")},        {"dilations", std::vector<int64_t>()},    {"group", int64_t{1}},
+      {"kernel_shape", std::vector<int64_t>()},   {"pads", std::vector<int64_t>()},         {"strides", std::vector<int64_t>()},
+      {"output_padding", std::vector<int64_t>()}, {"output_shape", std::vector<int64_t>()}, {"layout", std::string("NCHW")}};
   op.infer = infer_transposed;
   op.reference = transposed_reference;
   op.cost = transposed_cost;

@@ -31,8 +31,9 @@ Convolution convolution_of(const OpCall& call, const Shape& x, const Shape& w) {
   result.batch = x.has_rank() ? x[0] : Shape::unknown;
   const int64_t per_group = w.has_rank() ? w[1] : Shape::unknown;
   result.outputs = w.has_rank() ? w[0] : Shape::unknown;
-  const bool whole = result.group >= 1 && (result.outputs < 0 || result.outputs % result.group == 0) &&
-                     (!x.has_rank() || x[1] < 0 || (x[1] % result.group == 0 && (per_group < 0 || x[1] / result.group == per_group)));
+  const bool whole =
+      result.group >= 1 && (result.outputs < 0 || result.outputs % result.group == 0) &&
+      (!x.has_rank() || x[1] < 0 || (x[1] % result.group == 0 && (per_group < 0 || x[1] / result.group == per_group)));
   if (!whole) {
     fail(ErrorKind::InvalidModel, title(call), ": input ", x, " and weight ", w, " do not fit with group ", result.group);
   }
@@ -43,7 +44,8 @@ Convolution convolution_of(const OpCall& call, const Shape& x, const Shape& w) {
     if (declared.size() != kernel.size()) {
       fail(ErrorKind::InvalidModel, title(call), ": kernel_shape has ", declared.size(), " values, not ", kernel.size());
     }
-    for (size_t axis = 0; axis < kernel.size(); ++axis) kernel[axis] = same_dim(call, kernel[axis], declared[axis], "kernel_shape");
+    for (size_t axis = 0; axis < kernel.size(); ++axis)
+      kernel[axis] = same_dim(call, kernel[axis], declared[axis], "kernel_shape");
   }
   result.window = window_of(call, spatial(x, rank - 2), std::move(kernel));
   return result;

@@ -73,7 +73,8 @@ std::optional<Equation> equation_of(const OpCall& call) {
     if (comma != std::string_view::npos) left.remove_prefix(comma + 1);
   }
   if (letters.size() != call.input_count()) {
-    fail(ErrorKind::InvalidModel, title(call), ": equation '", text, "' has ", letters.size(), " terms for ", call.input_count(), " inputs");
+    fail(ErrorKind::InvalidModel, title(call), ": equation '", text, "' has ", letters.size(), " terms for ", call.input_count(),
+         " inputs");
   }
   Equation equation;
   int64_t widest = 0;
@@ -88,8 +89,9 @@ std::optional<Equation> equation_of(const OpCall& call) {
     widest = std::max(widest, rest);
     equation.terms.push_back(with_ellipsis(letters[i], rest));
   }
-  equation.output = arrow == std::string::npos ? implied_output(equation.terms, widest)
-                                               : with_ellipsis(letters_of(call, std::string_view(text).substr(arrow + 2)), widest);
+  equation.output = arrow == std::string::npos
+                        ? implied_output(equation.terms, widest)
+                        : with_ellipsis(letters_of(call, std::string_view(text).substr(arrow + 2)), widest);
   return equation;
 }
 
@@ -104,15 +106,18 @@ std::map<int, int64_t> dims_of(const OpCall& call, const Equation& equation) {
     }
   }
   for (size_t i = 0; i < equation.output.size(); ++i) {
-    if (!dims.contains(equation.output[i]) || std::count(equation.output.begin(), equation.output.end(), equation.output[i]) > 1) {
-      fail(ErrorKind::InvalidModel, title(call), ": equation '", call.text("equation", ""), "' has an output axis that is repeated or in no input");
+    if (!dims.contains(equation.output[i]) ||
+        std::count(equation.output.begin(), equation.output.end(), equation.output[i]) > 1) {
+      fail(ErrorKind::InvalidModel, title(call), ": equation '", call.text("equation", ""),
+           "' has an output axis that is repeated or in no input");
     }
   }
   return dims;
 }
 
 // How far each input moves for each of these labels; repeated labels move along a diagonal, repeated elements not at all.
-std::vector<std::vector<int64_t>> steps_of(const Equation& equation, const std::vector<Shape>& shapes, const std::vector<int>& labels) {
+std::vector<std::vector<int64_t>> steps_of(const Equation& equation, const std::vector<Shape>& shapes,
+                                           const std::vector<int>& labels) {
   std::vector<std::vector<int64_t>> steps(shapes.size(), std::vector<int64_t>(labels.size()));
   for (size_t i = 0; i < shapes.size(); ++i) {
     const std::vector<int64_t> dense = shapes[i].strides();
@@ -126,7 +131,8 @@ std::vector<std::vector<int64_t>> steps_of(const Equation& equation, const std::
 
 // Visits all indices below `dims`: each input's place moves by its steps.
 template <class Visit>
-void each_index(const std::vector<int64_t>& dims, const std::vector<std::vector<int64_t>>& steps, std::vector<int64_t> places, Visit visit) {
+void each_index(const std::vector<int64_t>& dims, const std::vector<std::vector<int64_t>>& steps, std::vector<int64_t> places,
+                Visit visit) {
   if (std::ranges::find(dims, 0) != dims.end()) return;
   std::vector<int64_t> index(dims.size());
   while (true) {
@@ -219,10 +225,17 @@ void add_einsum(OpSet& ops) {
   op.cost = einsum_cost;
   op.rounding = Rounding::Sum;
   op.category = Category::Matrix;
-  op.cases = {"T[3,4]~small T[4,5]~small equation=\"ij,jk->ik\"", "T[3,4]~small equation=\"ij->ji\"", "T[3,4]~small equation=\"ij->i\"",
-              "T[5]~small T[5]~small equation=\"i,i\"", "T[3,5,5]~small equation=\"...ii->...i\"", "T[2,3,4]~small T[2,4,5]~small equation=\"bij,bjk->bik\"",
-              "T[2,3,4,8]~small T[2,3,5,8]~small equation=\"bhid,bhjd->bhij\"", "T[2,1,3,4]~small T[5,4,2]~small equation=\"...ij,...jk->...ik\"",
-              "T[3]~small T[4]~small T[5]~small equation=\"i,j,k->ijk\"", "T[0,4] T[4,5] equation=\"ij,jk->ik\"", "T[3,4]~small equation=\"ij->\"",
+  op.cases = {"T[3,4]~small T[4,5]~small equation=\"ij,jk->ik\"",
+              "T[3,4]~small equation=\"ij->ji\"",
+              "T[3,4]~small equation=\"ij->i\"",
+              "T[5]~small T[5]~small equation=\"i,i\"",
+              "T[3,5,5]~small equation=\"...ii->...i\"",
+              "T[2,3,4]~small T[2,4,5]~small equation=\"bij,bjk->bik\"",
+              "T[2,3,4,8]~small T[2,3,5,8]~small equation=\"bhid,bhjd->bhij\"",
+              "T[2,1,3,4]~small T[5,4,2]~small equation=\"...ij,...jk->...ik\"",
+              "T[3]~small T[4]~small T[5]~small equation=\"i,j,k->ijk\"",
+              "T[0,4] T[4,5] equation=\"ij,jk->ik\"",
+              "T[3,4]~small equation=\"ij->\"",
               "T[2,7,4,8]~small T[7,8,3]~small equation=\"bctn,cnv->bctv\""};
   ops.add(std::move(op));
 }

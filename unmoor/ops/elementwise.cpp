@@ -9,8 +9,8 @@ namespace unmoor {
 namespace {
 
 const std::vector<std::string>& binary_cases() {
-  static const std::vector<std::string> list{"T[2,3,4] T[2,3,4]", "T[2,3,4] T[4]", "T[3,1] T[2,1,5]", "T[] T[7]", "T[5] T[]",
-                                             "T[0,4] T[4]",       "T[33] T[1]",    "T[] T[]",        "T[2,3] T[2,3]!"};
+  static const std::vector<std::string> list{"T[2,3,4] T[2,3,4]", "T[2,3,4] T[4]", "T[3,1] T[2,1,5]", "T[] T[7]",      "T[5] T[]",
+                                             "T[0,4] T[4]",       "T[33] T[1]",    "T[] T[]",         "T[2,3] T[2,3]!"};
   return list;
 }
 
@@ -92,9 +92,10 @@ void add_basic(OpSet& ops) {
   div.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     binary_reference(call, in, out, [](auto a, auto b) { return divide(a, b); });
   };
-  div.cases = {"T[2,3,4] T[2,3,4]~positive", "T[2,3,4] T[4]~positive",    "T[3,1] T[2,1,5]~positive",  "T[] T[7]~positive",
-               "T[5] T[]~positive",          "T[0,4] T[4]",               "T[33] T[1]~positive!",      "f32[2,17] f32[17]",
-               "i32[4]{7,-7,7,-7} i32[4]{2,2,-2,-2}", "i64[3]{5,-5,9} i64[]{3}", "u8[3]{255,7,0} u8[3]{2,7,3}"};
+  div.cases = {"T[2,3,4] T[2,3,4]~positive", "T[2,3,4] T[4]~positive",     "T[3,1] T[2,1,5]~positive",
+               "T[] T[7]~positive",          "T[5] T[]~positive",          "T[0,4] T[4]",
+               "T[33] T[1]~positive!",       "f32[2,17] f32[17]",          "i32[4]{7,-7,7,-7} i32[4]{2,2,-2,-2}",
+               "i64[3]{5,-5,9} i64[]{3}",    "u8[3]{255,7,0} u8[3]{2,7,3}"};
   ops.add(std::move(div));
 }
 
@@ -152,12 +153,21 @@ void add_power_and_modulo(OpSet& ops) {
   pow.outputs = {required("Z", number_types())};
   pow.infer = like_first_broadcast;
   pow.reference = power_reference;
-  pow.cases = {"f32[2,3,4]~positive f32[2,3,4]~unit", "T[2,3,4] T[]{2}",  "T[2,17] T[1]{3}",         "T[2,3,4]~positive f32[4]~unit",
-               "T[5] i64[5]{0,1,2,3,4}",             "T[0,4] T[4]",      "f32[7]~positive f32[]{0.5}", "f32[7]~positive f32[]{-0.5}",
-               "f32[4]{-2,-2,-8,0} f32[4]{3,-1,0.5,-1}", "i32[3]{2,-3,0} i32[3]{10,3,0}", "i64[3]{1,2,3} f32[3]{2,0.5,2}"};
+  pow.cases = {"f32[2,3,4]~positive f32[2,3,4]~unit",
+               "T[2,3,4] T[]{2}",
+               "T[2,17] T[1]{3}",
+               "T[2,3,4]~positive f32[4]~unit",
+               "T[5] i64[5]{0,1,2,3,4}",
+               "T[0,4] T[4]",
+               "f32[7]~positive f32[]{0.5}",
+               "f32[7]~positive f32[]{-0.5}",
+               "f32[4]{-2,-2,-8,0} f32[4]{3,-1,0.5,-1}",
+               "i32[3]{2,-3,0} i32[3]{10,3,0}",
+               "i64[3]{1,2,3} f32[3]{2,0.5,2}"};
   ops.add(std::move(pow));
 
-  Op mod = arithmetic("Mod", "The remainder of a division: of the divisor's sign, or of the dividend's if fmod is 1.", 4, Rounding::Steps);
+  Op mod = arithmetic("Mod", "The remainder of a division: of the divisor's sign, or of the dividend's if fmod is 1.", 4,
+                      Rounding::Steps);
   mod.attributes = {{"fmod", int64_t{0}}};
   mod.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     const bool fmod = call.integer("fmod", 0) != 0;
@@ -212,8 +222,8 @@ Op fold(std::string name, std::string summary, const std::vector<DType>& dtypes,
     return Cost{elements_or_zero(call.output(0).shape) * static_cast<double>(call.input_count() - 1), bytes_moved(call)};
   };
   op.rounding = rounding;
-  op.cases = {"T[2,3,4] T[4]", "T[2,3,4] T[2,3,4] T[2,3,4]", "T[3,1] T[1,5] T[]", "T[5]", "T[0,4] T[4]", "T[] T[]",
-              "f32[2,33]~special f32[2,33]~special"};
+  op.cases = {"T[2,3,4] T[4]", "T[2,3,4] T[2,3,4] T[2,3,4]",         "T[3,1] T[1,5] T[]", "T[5]", "T[0,4] T[4]",
+              "T[] T[]",       "f32[2,33]~special f32[2,33]~special"};
   return op;
 }
 
@@ -228,17 +238,21 @@ void add_folds(OpSet& ops) {
   const auto same = [](auto value, size_t) { return value; };
   Op max = fold("Max", "The greatest of all inputs, element by element; NaN wins.", number_types(), Rounding::MoveBits, "max");
   max.reference = [same](const OpCall& call, std::span<const Data> in, Outputs& out) {
-    fold_reference(call, in, out, [](auto a, auto b) { return extreme(a, b, true); }, same);
+    fold_reference(
+        call, in, out, [](auto a, auto b) { return extreme(a, b, true); }, same);
   };
   ops.add(std::move(max));
   Op min = fold("Min", "The least of all inputs, element by element; NaN wins.", number_types(), Rounding::MoveBits, "min");
   min.reference = [same](const OpCall& call, std::span<const Data> in, Outputs& out) {
-    fold_reference(call, in, out, [](auto a, auto b) { return extreme(a, b, false); }, same);
+    fold_reference(
+        call, in, out, [](auto a, auto b) { return extreme(a, b, false); }, same);
   };
   ops.add(std::move(min));
   const auto plus = [](auto a, auto b) { return wrapping(a, b, std::plus<>()); };
   Op sum = fold("Sum", "The sum of all inputs, element by element.", float_types(), Rounding::Sum, "sum");
-  sum.reference = [same, plus](const OpCall& call, std::span<const Data> in, Outputs& out) { fold_reference(call, in, out, plus, same); };
+  sum.reference = [same, plus](const OpCall& call, std::span<const Data> in, Outputs& out) {
+    fold_reference(call, in, out, plus, same);
+  };
   sum.expand = [](GraphBuilder& builder) {
     if (builder.call().input_count() == 1) {
       builder.output(0, builder.add("Identity", {builder.input(0)}));
@@ -249,7 +263,9 @@ void add_folds(OpSet& ops) {
   ops.add(std::move(sum));
   Op mean = fold("Mean", "The mean of all inputs, element by element.", float_types(), Rounding::Sum, "mean");
   mean.reference = [plus](const OpCall& call, std::span<const Data> in, Outputs& out) {
-    fold_reference(call, in, out, plus, [](auto value, size_t count) { return static_cast<decltype(value)>(value / static_cast<decltype(value)>(count)); });
+    fold_reference(call, in, out, plus, [](auto value, size_t count) {
+      return static_cast<decltype(value)>(value / static_cast<decltype(value)>(count));
+    });
   };
   mean.expand = [](GraphBuilder& builder) {
     ValueId value = builder.input(0);

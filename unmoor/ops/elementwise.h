@@ -11,7 +11,8 @@ void add_unary_ops(OpSet& ops);       // Functions of one number: Sqrt, Exp, Flo
 void add_arithmetic_ops(OpSet& ops);  // Add, Pow, Mod, Max, Sum.
 void add_comparison_ops(OpSet& ops);  // Equal, And, IsNaN, Where, bit operators.
 
-// Output 0 = function(a, b) over two broadcast inputs of one dtype. `function` takes two of double, int64_t or uint64_t and returns that or bool.
+// Output 0 = function(a, b) over two broadcast inputs of one dtype. `function` takes two of double, int64_t or uint64_t and
+// returns that or bool.
 template <class Function>
 void binary_reference(const OpCall& call, std::span<const Data> in, Outputs& out, Function&& function) {
   Tensor& result = out.allocate(0, call.output(0));

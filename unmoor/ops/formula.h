@@ -7,11 +7,12 @@
 
 namespace unmoor {
 
-// Writes an expansion as a formula. 16-bit inputs are widened to float32 and results narrowed again, as good kernels do inside; other
-// dtypes stay. Lives as long as the builder.
+// Writes an expansion as a formula. 16-bit inputs are widened to float32 and results narrowed again, as good kernels do inside;
+// other dtypes stay. Lives as long as the builder.
 class Formula {
  public:
   explicit Formula(GraphBuilder& builder);
+  Formula(GraphBuilder& builder, DType dtype) : builder_(builder), dtype_(dtype) {}  // Computes in this dtype.
 
   const OpCall& call() const { return builder_.call(); }
   bool has(size_t i) const { return builder_.input(i) != no_value; }

@@ -38,7 +38,8 @@ void require_residual(const OpCall& call, size_t i, const Shape& shape) {
   if (residual.rank() != shape.rank()) {
     fail(ErrorKind::InvalidModel, title(call), ": the residual has shape ", residual, " and the output ", shape);
   }
-  for (size_t axis = 0; axis < shape.rank(); ++axis) same_dim(call, residual[axis], shape[axis], "a dimension of residual and output");
+  for (size_t axis = 0; axis < shape.rank(); ++axis)
+    same_dim(call, residual[axis], shape[axis], "a dimension of residual and output");
 }
 
 std::vector<Type> infer_fused_conv(const OpCall& call) {
@@ -80,11 +81,18 @@ Op fused_conv() {
   Op op;
   op.name = "unmoor:FusedConv";
   op.summary = "Conv, then the residual added, then the activation.";
-  op.inputs = {required("X", float_types()), required("W", float_types()), optional("B", float_types()), optional("residual", float_types())};
+  op.inputs = {required("X", float_types()), required("W", float_types()), optional("B", float_types()),
+               optional("residual", float_types())};
   op.outputs = {required("Y", float_types())};
-  op.attributes = {{"auto_pad", std::string("NOTSET")},      {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
-                   {"kernel_shape", std::vector<int64_t>()},  {"pads", std::vector<int64_t>()},      {"strides", std::vector<int64_t>()},
-                   {"layout", std::string("NCHW")},           {"activation", std::string()},         {"activation_params", std::vector<float>()}};
+  op.attributes = {{"auto_pad", std::string("NOTSET")},
+                   {"dilations", std::vector<int64_t>()},
+                   {"group", int64_t{1}},
+                   {"kernel_shape", std::vector<int64_t>()},
+                   {"pads", std::vector<int64_t>()},
+                   {"strides", std::vector<int64_t>()},
+                   {"layout", std::string("NCHW")},
+                   {"activation", std::string()},
+                   {"activation_params", std::vector<float>()}};
   op.infer = infer_fused_conv;
   op.reference = fused_conv_reference;
   op.expand = expand_fused_conv;
@@ -96,14 +104,17 @@ Op fused_conv() {
   };
   op.rounding = Rounding::Sum;
   op.category = Category::Convolution;
-  op.cases = {"T[1,3,8,8]~small T[4,3,3,3]~small! T[4]~small! pads=[1,1,1,1] activation=Relu,Sigmoid,HardSwish,Swish,Gelu,GeluTanh,Tanh,LeakyRelu,HardSigmoid",
-              "T[1,3,8,8]~small T[4,3,3,3]~small! T[4]~small! pads=[1,1,1,1] activation=Clip activation_params=[0,6]",
-              "T[1,3,8,8]~small T[4,3,3,3]~small! T[4]~small! T[1,4,8,8]~small pads=[1,1,1,1] activation=\"\",Relu",
-              "T[1,3,8,8]~small T[4,3,3,3]~small! - T[1,4,8,8]~small pads=[1,1,1,1]",
-              "T[2,8,9,9]~small T[8,1,3,3]~small! T[8]~small! group=8 strides=[2,2] pads=[1,1,1,1] activation=Clip activation_params=[0,6]",
-              "T[1,16,7,7]~small T[32,16,1,1]~small! T[32]~small! activation=LeakyRelu activation_params=[0.1]",
-              "T[1,8,8,3]~small T[4,3,3,3]~small! T[4]~small! T[1,8,8,4]~small pads=[1,1,1,1] activation=Relu layout=NHWC",
-              "T[0,3,8,8] T[4,3,3,3]! T[4]! activation=Relu"};
+  op.cases = {
+      "T[1,3,8,8]~small T[4,3,3,3]~small! T[4]~small! pads=[1,1,1,1] "
+      "activation=Relu,Sigmoid,HardSwish,Swish,Gelu,GeluTanh,Tanh,LeakyRelu,HardSigmoid",
+      "T[1,3,8,8]~small T[4,3,3,3]~small! T[4]~small! pads=[1,1,1,1] activation=Clip activation_params=[0,6]",
+      "T[1,3,8,8]~small T[4,3,3,3]~small! T[4]~small! T[1,4,8,8]~small pads=[1,1,1,1] activation=\"\",Relu",
+      "T[1,3,8,8]~small T[4,3,3,3]~small! - T[1,4,8,8]~small pads=[1,1,1,1]",
+      "T[2,8,9,9]~small T[8,1,3,3]~small! T[8]~small! group=8 strides=[2,2] pads=[1,1,1,1] activation=Clip "
+      "activation_params=[0,6]",
+      "T[1,16,7,7]~small T[32,16,1,1]~small! T[32]~small! activation=LeakyRelu activation_params=[0.1]",
+      "T[1,8,8,3]~small T[4,3,3,3]~small! T[4]~small! T[1,8,8,4]~small pads=[1,1,1,1] activation=Relu layout=NHWC",
+      "T[0,3,8,8] T[4,3,3,3]! T[4]! activation=Relu"};
   return op;
 }
 
@@ -129,9 +140,8 @@ void fused_matmul_reference(const OpCall& call, std::span<const Data> in, Output
     const Tensor* addend = tensor_at(in, i);
     if (addend == nullptr) continue;
     const std::vector<double> more = doubles(*addend);
-    walk<1>(result.shape(), {broadcast_strides(addend->shape(), result.shape())}, [&](size_t at, const std::array<int64_t, 1>& from) {
-      y[at] += more[static_cast<size_t>(from[0])];
-    });
+    walk<1>(result.shape(), {broadcast_strides(addend->shape(), result.shape())},
+            [&](size_t at, const std::array<int64_t, 1>& from) { y[at] += more[static_cast<size_t>(from[0])]; });
   }
   activate(call, y);
   write_as<double>(result, y);
@@ -140,7 +150,8 @@ void fused_matmul_reference(const OpCall& call, std::span<const Data> in, Output
 // The last two dimensions swapped by a Transpose.
 ValueId flipped(GraphBuilder& builder, size_t i) {
   const Shape& shape = builder.call().input(i).shape;
-  if (!shape.has_rank()) fail(ErrorKind::Unsupported, title(builder.call()), ": the rank of input ", i, " is not known, so it cannot be transposed");
+  if (!shape.has_rank())
+    fail(ErrorKind::Unsupported, title(builder.call()), ": the rank of input ", i, " is not known, so it cannot be transposed");
   if (shape.rank() < 2) return builder.input(i);
   std::vector<int64_t> order(shape.rank());
   for (size_t axis = 0; axis < order.size(); ++axis) order[axis] = static_cast<int64_t>(axis);
@@ -166,10 +177,14 @@ Op fused_matmul() {
   Op op;
   op.name = "unmoor:FusedMatMul";
   op.summary = "alpha·A·B plus bias and residual, then the activation. A and B may have their last two dimensions swapped.";
-  op.inputs = {required("A", float_types()), required("B", float_types()), optional("bias", float_types()), optional("residual", float_types())};
+  op.inputs = {required("A", float_types()), required("B", float_types()), optional("bias", float_types()),
+               optional("residual", float_types())};
   op.outputs = {required("Y", float_types())};
-  op.attributes = {{"transA", int64_t{0}}, {"transB", int64_t{0}},         {"alpha", 1.0F},
-                   {"activation", std::string()}, {"activation_params", std::vector<float>()}};
+  op.attributes = {{"transA", int64_t{0}},
+                   {"transB", int64_t{0}},
+                   {"alpha", 1.0F},
+                   {"activation", std::string()},
+                   {"activation_params", std::vector<float>()}};
   op.infer = infer_fused_matmul;
   op.reference = fused_matmul_reference;
   op.expand = expand_fused_matmul;
@@ -178,13 +193,19 @@ Op fused_matmul() {
   };
   op.rounding = Rounding::Sum;
   op.category = Category::Matrix;
-  op.cases = {"T[3,4]~small T[4,5]~small! T[5]~small! activation=\"\",Relu,Sigmoid,HardSwish,Swish,Gelu,GeluTanh,Tanh,LeakyRelu,HardSigmoid",
-              "T[17,64]~small T[64,33]~small! T[33]~small! activation=Clip activation_params=[0,6]",
-              "T[2,9,16]~small T[16,24]~small! T[24]~small! T[2,9,24]~small activation=\"\",Gelu",
-              "T[2,3,4]~small T[2,5,4]~small transB=1 alpha=0.5", "T[2,4,3]~small T[2,4,5]~small transA=1",
-              "T[1,4,16,8]~small T[1,4,16,8]~small transB=1 alpha=0.125", "T[3,4]~small T[4,5]~small - T[3,5]~small",
-              "T[3,4]~small T[5,4]~small! T[1]~small transB=1", "T[4]~small T[4,5]~small T[5]~small", "T[0,4] T[4,5]! T[5]!",
-              "T[1,128]~small T[1000,128]~small! T[1000]! transB=1"};
+  op.cases = {
+      "T[3,4]~small T[4,5]~small! T[5]~small! "
+      "activation=\"\",Relu,Sigmoid,HardSwish,Swish,Gelu,GeluTanh,Tanh,LeakyRelu,HardSigmoid",
+      "T[17,64]~small T[64,33]~small! T[33]~small! activation=Clip activation_params=[0,6]",
+      "T[2,9,16]~small T[16,24]~small! T[24]~small! T[2,9,24]~small activation=\"\",Gelu",
+      "T[2,3,4]~small T[2,5,4]~small transB=1 alpha=0.5",
+      "T[2,4,3]~small T[2,4,5]~small transA=1",
+      "T[1,4,16,8]~small T[1,4,16,8]~small transB=1 alpha=0.125",
+      "T[3,4]~small T[4,5]~small - T[3,5]~small",
+      "T[3,4]~small T[5,4]~small! T[1]~small transB=1",
+      "T[4]~small T[4,5]~small T[5]~small",
+      "T[0,4] T[4,5]! T[5]!",
+      "T[1,128]~small T[1000,128]~small! T[1000]! transB=1"};
   return op;
 }
 
@@ -194,7 +215,8 @@ Op contrib_matmul() {
   op.name = "com.microsoft:FusedMatMul";
   op.summary = "alpha·A·B. A and B may have their last two dimensions swapped.";
   op.inputs.resize(2);
-  op.attributes = {{"transA", int64_t{0}}, {"transB", int64_t{0}}, {"transBatchA", int64_t{0}}, {"transBatchB", int64_t{0}}, {"alpha", 1.0F}};
+  op.attributes = {
+      {"transA", int64_t{0}}, {"transB", int64_t{0}}, {"transBatchA", int64_t{0}}, {"transBatchB", int64_t{0}}, {"alpha", 1.0F}};
   op.infer = [](const OpCall& call) {
     if (call.integer("transBatchA", 0) != 0 || call.integer("transBatchB", 0) != 0) {
       fail(ErrorKind::Unsupported, title(call), ": transBatchA and transBatchB are not supported");
@@ -204,10 +226,12 @@ Op contrib_matmul() {
   op.expand = [](GraphBuilder& builder) {
     const OpCall& call = builder.call();
     builder.output(0, builder.add("unmoor:FusedMatMul", {builder.input(0), builder.input(1)},
-                                  {{"transA", call.integer("transA", 0)}, {"transB", call.integer("transB", 0)},
+                                  {{"transA", call.integer("transA", 0)},
+                                   {"transB", call.integer("transB", 0)},
                                    {"alpha", static_cast<float>(call.real("alpha", 1))}}));
   };
-  op.cases = {"T[2,3,4]~small T[2,5,4]~small transB=1 alpha=0.5", "T[2,4,3]~small T[2,4,5]~small transA=1", "T[3,4]~small T[4,5]~small"};
+  op.cases = {"T[2,3,4]~small T[2,5,4]~small transB=1 alpha=0.5", "T[2,4,3]~small T[2,4,5]~small transA=1",
+              "T[3,4]~small T[4,5]~small"};
   return op;
 }
 

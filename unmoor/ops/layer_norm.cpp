@@ -25,7 +25,8 @@ std::vector<int64_t> trailing_axes(const OpCall& call) {
   if (shape.has_rank()) {
     axis = static_cast<int64_t>(axis_of(call, shape, axis)) - static_cast<int64_t>(shape.rank());
   } else if (axis >= 0) {
-    fail(ErrorKind::Unsupported, title(call), ": the rank of the input is not known, so axis ", axis, " cannot be counted from the end");
+    fail(ErrorKind::Unsupported, title(call), ": the rank of the input is not known, so axis ", axis,
+         " cannot be counted from the end");
   }
   if (axis < -64) fail(ErrorKind::InvalidModel, title(call), ": axis is ", axis);
   std::vector<int64_t> axes;
@@ -115,9 +116,15 @@ Op layer_norm() {
   op.infer = infer_layer_norm;
   op.reference = layer_norm_reference;
   op.expand = expand_layer_norm;
-  op.cases = {"T[2,3,16]~small T[16]~small! T[16]~small!", "T[4,257]~small T[257]~small!", "T[1,7,768]~small T[768]~small! T[768]~small! epsilon=1e-12",
-              "T[2,3,4,5]~small T[4,5]~small! T[4,5]~small! axis=2,-2", "T[2,3,4]~small T[2,3,4]~small! axis=0", "T[2,3,4]~small T[4]~small! T[1]~small! axis=1",
-              "T[0,4] T[4]! T[4]!", "T[2,3,16]~small T[16]~small! T[16]~small! outputs=3", "T[3,1]~small T[1]~small! T[1]~small!",
+  op.cases = {"T[2,3,16]~small T[16]~small! T[16]~small!",
+              "T[4,257]~small T[257]~small!",
+              "T[1,7,768]~small T[768]~small! T[768]~small! epsilon=1e-12",
+              "T[2,3,4,5]~small T[4,5]~small! T[4,5]~small! axis=2,-2",
+              "T[2,3,4]~small T[2,3,4]~small! axis=0",
+              "T[2,3,4]~small T[4]~small! T[1]~small! axis=1",
+              "T[0,4] T[4]! T[4]!",
+              "T[2,3,16]~small T[16]~small! T[16]~small! outputs=3",
+              "T[3,1]~small T[1]~small! T[1]~small!",
               "f32[2,8]{100,101,102,103,104,105,106,107,1,1,1,1,1,1,1,1} f32[8]~small! f32[8]~small!"};
   return op;
 }
@@ -155,8 +162,13 @@ Op rms_norm() {
     const ValueId root = f.add("Sqrt", {f.sum(mean, f.number(epsilon_of(f.call())))});
     f.output(0, f.product(f.quotient(x, root), f.input(1)));
   };
-  op.cases = {"T[2,3,16]~small T[16]~small!", "T[4,257]~small T[257]~small! epsilon=1e-6", "T[2,3,4,5]~small T[4,5]~small! axis=2,-2",
-              "T[2,3,4]~small T[2,3,4]~small! axis=0", "T[0,4] T[4]!", "T[3,1]~small T[1]~small!", "T[1,7,2048]~small T[2048]~small!"};
+  op.cases = {"T[2,3,16]~small T[16]~small!",
+              "T[4,257]~small T[257]~small! epsilon=1e-6",
+              "T[2,3,4,5]~small T[4,5]~small! axis=2,-2",
+              "T[2,3,4]~small T[2,3,4]~small! axis=0",
+              "T[0,4] T[4]!",
+              "T[3,1]~small T[1]~small!",
+              "T[1,7,2048]~small T[2048]~small!"};
   return op;
 }
 
@@ -227,7 +239,8 @@ Op skip_norm(bool simplified) {
   if (!simplified) inputs.push_back(optional("beta", float_types()));
   inputs.push_back(optional("bias", float_types()));
   Op op = normalization(simplified ? "com.microsoft:SkipSimplifiedLayerNormalization" : "com.microsoft:SkipLayerNormalization",
-                        simplified ? "RMSNormalization of input + skip + bias." : "LayerNormalization of input + skip + bias.", std::move(inputs), 10);
+                        simplified ? "RMSNormalization of input + skip + bias." : "LayerNormalization of input + skip + bias.",
+                        std::move(inputs), 10);
   op.outputs = {required("output", float_types()), optional("mean", float_types()), optional("inv_std_var", float_types()),
                 optional("input_skip_bias_sum", float_types())};
   op.attributes = {{"epsilon", 1e-12F}};
@@ -241,11 +254,15 @@ Op skip_norm(bool simplified) {
     if (x.shape.has_rank() && x.shape.rank() > 0) statistics.shape.set(x.shape.rank() - 1, 1);
     return std::vector<Type>{x, statistics, statistics, x};
   };
-  op.reference = [simplified](const OpCall& call, std::span<const Data> in, Outputs& out) { skip_reference(simplified, call, in, out); };
+  op.reference = [simplified](const OpCall& call, std::span<const Data> in, Outputs& out) {
+    skip_reference(simplified, call, in, out);
+  };
   op.expand = [simplified](GraphBuilder& builder) { expand_skip(simplified, builder); };
-  op.cases = {"T[2,3,16]~small T[2,3,16]~small T[16]~small!", "T[2,3,16]~small T[1,3,16]~small T[16]~small! T[16]~small! epsilon=1e-5",
+  op.cases = {"T[2,3,16]~small T[2,3,16]~small T[16]~small!",
+              "T[2,3,16]~small T[1,3,16]~small T[16]~small! T[16]~small! epsilon=1e-5",
               "T[2,3,16]~small T[3,16]~small T[16]~small! T[16]~small! outputs=4", "T[0,3,4] T[0,3,4] T[4]!"};
-  if (!simplified) op.cases.emplace_back("T[2,3,64]~small T[2,3,64]~small T[64]~small! T[64]~small! T[64]~small! epsilon=1e-5 outputs=4");
+  if (!simplified)
+    op.cases.emplace_back("T[2,3,64]~small T[2,3,64]~small T[64]~small! T[64]~small! T[64]~small! epsilon=1e-5 outputs=4");
   return op;
 }
 

@@ -9,7 +9,8 @@ namespace unmoor {
 namespace {
 
 const std::vector<DType>& product_types() {
-  static const std::vector<DType> list{DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::I64, DType::U32, DType::U64};
+  static const std::vector<DType> list{DType::F32, DType::F16, DType::BF16, DType::F64,
+                                       DType::I32, DType::I64, DType::U32,  DType::U64};
   return list;
 }
 
@@ -47,10 +48,20 @@ Op matmul() {
   };
   op.rounding = Rounding::Sum;
   op.category = Category::Matrix;
-  op.cases = {"T[3,4]~small T[4,5]~small", "T[17,33]~small T[33,65]~small!", "T[1,128]~small T[128,64]~small!",
-              "T[2,3,4]~small T[2,4,5]~small", "T[2,1,3,4]~small T[5,4,2]~small", "T[2,3,4]~small T[4,5]~small!",
-              "T[4]~small T[4,5]~small", "T[3,4]~small T[4]~small", "T[4]~small T[4]~small", "T[2,3,4]~small T[4]~small",
-              "T[4]~small T[2,4,3]~small", "T[0,4] T[4,5]", "T[3,0] T[0,5]", "T[1,12,16,64]~small T[1,12,64,16]~small",
+  op.cases = {"T[3,4]~small T[4,5]~small",
+              "T[17,33]~small T[33,65]~small!",
+              "T[1,128]~small T[128,64]~small!",
+              "T[2,3,4]~small T[2,4,5]~small",
+              "T[2,1,3,4]~small T[5,4,2]~small",
+              "T[2,3,4]~small T[4,5]~small!",
+              "T[4]~small T[4,5]~small",
+              "T[3,4]~small T[4]~small",
+              "T[4]~small T[4]~small",
+              "T[2,3,4]~small T[4]~small",
+              "T[4]~small T[2,4,3]~small",
+              "T[0,4] T[4,5]",
+              "T[3,0] T[0,5]",
+              "T[1,12,16,64]~small T[1,12,64,16]~small",
               "T[128,256]~small T[256,128]~small!"};
   return op;
 }
@@ -83,9 +94,8 @@ void scale_and_add(const OpCall& call, std::vector<T>& y, const Shape& shape, co
   for (T& value : y) value = scaled(value, alpha);
   if (addend == nullptr) return;
   const std::vector<T> c = read_as<T>(*addend);
-  walk<1>(shape, {broadcast_strides(addend->shape(), shape)}, [&](size_t i, const std::array<int64_t, 1>& at) {
-    y[i] += scaled(c[static_cast<size_t>(at[0])], beta);
-  });
+  walk<1>(shape, {broadcast_strides(addend->shape(), shape)},
+          [&](size_t i, const std::array<int64_t, 1>& at) { y[i] += scaled(c[static_cast<size_t>(at[0])], beta); });
 }
 
 void gemm_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
@@ -113,7 +123,8 @@ void expand_gemm(GraphBuilder& builder) {
     std::vector<ValueId> inputs{builder.input(0), builder.input(1)};
     if (c != no_value) inputs.push_back(c);
     builder.output(0, builder.add("unmoor:FusedMatMul", std::move(inputs),
-                                  {{"transA", int64_t{swapped.a ? 1 : 0}}, {"transB", int64_t{swapped.b ? 1 : 0}},
+                                  {{"transA", int64_t{swapped.a ? 1 : 0}},
+                                   {"transB", int64_t{swapped.b ? 1 : 0}},
                                    {"alpha", static_cast<float>(call.real("alpha", 1))}}));
     return;
   }
@@ -139,10 +150,15 @@ Op gemm() {
   };
   op.rounding = Rounding::Sum;
   op.category = Category::Matrix;
-  op.cases = {"T[3,4]~small T[4,5]~small T[5]~small", "T[4,3]~small T[4,5]~small T[3,1]~small transA=1",
-              "T[3,4]~small T[5,4]~small! T[5]~small! transB=1", "T[4,3]~small T[5,4]~small T[3,5]~small transA=1 transB=1",
-              "T[3,4]~small T[4,5]~small", "f32[3,4]~small f32[4,5]~small f32[]~small alpha=0.5,2.0 beta=0.25,0.0",
-              "T[17,65]~small T[33,65]~small! T[1,33]~small! transB=1", "T[0,4] T[4,5] T[5]", "T[1,128]~small T[1000,128]~small! T[1000]! transB=1",
+  op.cases = {"T[3,4]~small T[4,5]~small T[5]~small",
+              "T[4,3]~small T[4,5]~small T[3,1]~small transA=1",
+              "T[3,4]~small T[5,4]~small! T[5]~small! transB=1",
+              "T[4,3]~small T[5,4]~small T[3,5]~small transA=1 transB=1",
+              "T[3,4]~small T[4,5]~small",
+              "f32[3,4]~small f32[4,5]~small f32[]~small alpha=0.5,2.0 beta=0.25,0.0",
+              "T[17,65]~small T[33,65]~small! T[1,33]~small! transB=1",
+              "T[0,4] T[4,5] T[5]",
+              "T[1,128]~small T[1000,128]~small! T[1000]! transB=1",
               "f16[3,4]~small f16[4,5]~small f16[5]~small alpha=0.5 beta=2.0"};
   return op;
 }

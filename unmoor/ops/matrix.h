@@ -11,8 +11,8 @@ struct Swapped {
   bool b = false;
 };
 
-// The shape of a product as NumPy's matmul: a vector on the left is a row, on the right a column, and leading dimensions broadcast.
-// Fails with InvalidModel, naming the call.
+// The shape of a product as NumPy's matmul: a vector on the left is a row, on the right a column, and leading dimensions
+// broadcast. Fails with InvalidModel, naming the call.
 Shape product_shape(const OpCall& call, const Shape& a, const Shape& b, Swapped swapped = {});
 // Twice the multiply-adds; 0 where shapes are unknown.
 double product_flop(const OpCall& call, const Shape& a, const Shape& b, Swapped swapped = {});
@@ -53,9 +53,10 @@ std::vector<T> multiply(std::vector<T> a, Shape a_shape, std::vector<T> b, Shape
   const Shape batch = broadcast(a_batch, b_batch);
   std::vector<T> c(static_cast<size_t>(batch.elements()) * m * n);
   if (c.empty() || k == 0) return c;
-  walk<2>(batch, {broadcast_strides(a_batch, batch), broadcast_strides(b_batch, batch)}, [&](size_t i, const std::array<int64_t, 2>& at) {
-    add_product(&a[static_cast<size_t>(at[0]) * m * k], &b[static_cast<size_t>(at[1]) * k * n], &c[i * m * n], m, n, k);
-  });
+  walk<2>(batch, {broadcast_strides(a_batch, batch), broadcast_strides(b_batch, batch)},
+          [&](size_t i, const std::array<int64_t, 2>& at) {
+            add_product(&a[static_cast<size_t>(at[0]) * m * k], &b[static_cast<size_t>(at[1]) * k * n], &c[i * m * n], m, n, k);
+          });
   return c;
 }
 

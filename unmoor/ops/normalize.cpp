@@ -130,7 +130,8 @@ void lp_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
 }
 
 Op lp_normalization() {
-  Op op = normalization("LpNormalization", "x divided by its p-norm along an axis; 0 where that is 0.", {required("input", float_types())}, 3);
+  Op op = normalization("LpNormalization", "x divided by its p-norm along an axis; 0 where that is 0.",
+                        {required("input", float_types())}, 3);
   op.attributes = {{"axis", int64_t{-1}}, {"p", int64_t{2}}};
   op.infer = [](const OpCall& call) {
     lp_order(call);

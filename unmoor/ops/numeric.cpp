@@ -76,7 +76,8 @@ void require_same_dtype(const OpCall& call, size_t first) {
   const DType wanted = call.input(first).dtype;
   for (size_t i = first + 1; i < call.input_count(); ++i) {
     if (call.has(i) && call.input(i).dtype != wanted) {
-      fail(ErrorKind::InvalidModel, title(call), ": input ", i, " is ", call.input(i).dtype, ", not ", wanted, " as input ", first);
+      fail(ErrorKind::InvalidModel, title(call), ": input ", i, " is ", call.input(i).dtype, ", not ", wanted, " as input ",
+           first);
     }
   }
 }
@@ -142,9 +143,7 @@ std::function<Cost(const OpCall&)> cost_per_input(double flop) {
   return [flop](const OpCall& call) { return Cost{flop * elements_or_zero(call.input(0).shape), bytes_moved(call)}; };
 }
 
-const Tensor* tensor_at(std::span<const Data> in, size_t i) {
-  return i < in.size() && in[i] ? &in[i].tensor() : nullptr;
-}
+const Tensor* tensor_at(std::span<const Data> in, size_t i) { return i < in.size() && in[i] ? &in[i].tensor() : nullptr; }
 
 std::vector<double> doubles_at(std::span<const Data> in, size_t i) {
   const Tensor* tensor = tensor_at(in, i);

@@ -27,7 +27,7 @@ Port optional(std::string port_name, std::vector<DType> dtypes);
 Port variadic(std::string port_name, std::vector<DType> dtypes);
 
 // Shape rules.
-std::vector<Type> like_first(const OpCall& call);          // One output of the first input's type.
+std::vector<Type> like_first(const OpCall& call);            // One output of the first input's type.
 std::vector<Type> like_first_broadcast(const OpCall& call);  // The first input's dtype; all inputs broadcast together.
 // One output of this dtype whose shape is that of all inputs broadcast together.
 std::vector<Type> broadcast_to_dtype(const OpCall& call, DType dtype);
@@ -63,7 +63,8 @@ std::vector<int64_t> integers_at(std::span<const Data> in, size_t i);
 void put(const OpCall& call, Outputs& out, size_t i, std::span<const double> values);
 void put(const OpCall& call, Outputs& out, size_t i, std::span<const int64_t> values);
 
-// Elements as double, int64_t or uint64_t: what arithmetic on the dtype is exact in. with_lane(dtype, f) calls f with a zero of that type.
+// Elements as double, int64_t or uint64_t: what arithmetic on the dtype is exact in. with_lane(dtype, f) calls f with a zero of
+// that type.
 template <class T>
 std::vector<T> read_as(const Tensor& tensor) {
   if constexpr (std::is_same_v<T, double>) {

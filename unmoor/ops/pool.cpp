@@ -19,7 +19,8 @@ Window pool_window(const OpCall& call, const Shape& first) {
   std::vector<int64_t> input(kernel.size(), Shape::unknown);
   if (first.has_rank()) {
     if (first.rank() != kernel.size() + 2) {
-      fail(ErrorKind::InvalidModel, title(call), ": input ", first, " does not have ", kernel.size(), " spatial axes as kernel_shape has");
+      fail(ErrorKind::InvalidModel, title(call), ": input ", first, " does not have ", kernel.size(),
+           " spatial axes as kernel_shape has");
     }
     input.assign(first.dims().begin() + 2, first.dims().end());
   }
@@ -141,8 +142,9 @@ Op pool(std::string name, std::string summary, double flop_per_tap, Rounding rou
   op.summary = std::move(summary);
   op.inputs = {required("X", float_types())};
   op.outputs = {required("Y", float_types())};
-  op.attributes = {{"auto_pad", std::string("NOTSET")},      {"ceil_mode", int64_t{0}},          {"dilations", std::vector<int64_t>()},
-                   {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()}, {"strides", std::vector<int64_t>()},
+  op.attributes = {{"auto_pad", std::string("NOTSET")},   {"ceil_mode", int64_t{0}},
+                   {"dilations", std::vector<int64_t>()}, {"kernel_shape", std::vector<int64_t>()},
+                   {"pads", std::vector<int64_t>()},      {"strides", std::vector<int64_t>()},
                    {"layout", std::string("NCHW")}};
   op.infer = [](const OpCall& call) { return std::vector<Type>{TensorType{call.input(0).dtype, pooled_shape(call)}}; };
   op.cost = [flop_per_tap](const OpCall& call) {
@@ -157,8 +159,10 @@ Op pool(std::string name, std::string summary, double flop_per_tap, Rounding rou
               "T[1,2,7,7] kernel_shape=[3,2] ceil_mode=0,1 strides=[2,2],[3,3]",
               "T[1,2,6,6] kernel_shape=[2,2] strides=[3,3] pads=[1,1,1,1] ceil_mode=1",
               "T[1,3,10,10] kernel_shape=[3,3] auto_pad=SAME_UPPER,SAME_LOWER,VALID strides=[1,1],[2,2]",
-              "T[1,2,9,9] kernel_shape=[3,3] dilations=[2,2]", "T[2,3,17] kernel_shape=[5] strides=[3] pads=[2,1]",
-              "T[1,2,5,6,7] kernel_shape=[2,3,2] strides=[2,2,2]", "T[0,3,8,8] kernel_shape=[2,2]",
+              "T[1,2,9,9] kernel_shape=[3,3] dilations=[2,2]",
+              "T[2,3,17] kernel_shape=[5] strides=[3] pads=[2,1]",
+              "T[1,2,5,6,7] kernel_shape=[2,3,2] strides=[2,2,2]",
+              "T[0,3,8,8] kernel_shape=[2,2]",
               "T[1,64,14,14] kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]",
               "T[2,9,7,3] kernel_shape=[3,3] pads=[1,1,1,1] strides=[2,2] layout=NHWC"};
   return op;
@@ -197,7 +201,8 @@ void add_window_pools(OpSet& ops) {
 }
 
 // Over all spatial axes: `fold` turns a plane into a number.
-Op global_pool(std::string name, std::string summary, Rounding rounding, std::function<double(const OpCall&, std::span<const double>)> fold) {
+Op global_pool(std::string name, std::string summary, Rounding rounding,
+               std::function<double(const OpCall&, std::span<const double>)> fold) {
   Op op;
   op.name = std::move(name);
   op.summary = std::move(summary);
@@ -221,8 +226,8 @@ Op global_pool(std::string name, std::string summary, Rounding rounding, std::fu
   op.cost = cost_per_input(1);
   op.rounding = rounding;
   op.category = Category::Pooling;
-  op.cases = {"T[2,3,7,5]~small", "T[1,64,7,7]~small", "T[2,3,17]~small", "T[1,2,3,4,5]~small", "T[1,5,1,1]~small", "T[0,3,4,4]",
-              "T[2,7,5,3]~small layout=NHWC"};
+  op.cases = {"T[2,3,7,5]~small", "T[1,64,7,7]~small",           "T[2,3,17]~small", "T[1,2,3,4,5]~small", "T[1,5,1,1]~small",
+              "T[0,3,4,4]",       "T[2,7,5,3]~small layout=NHWC"};
   return op;
 }
 
@@ -237,7 +242,8 @@ std::vector<int64_t> spatial_axes(const OpCall& call) {
 
 // Reducing over no axis must not mean over all.
 ValueId over_plane(GraphBuilder& builder, std::string op, ValueId x) {
-  return builder.add(std::move(op), {x, builder.ints(spatial_axes(builder.call()))}, {{"keepdims", int64_t{1}}, {"noop_with_empty_axes", int64_t{1}}});
+  return builder.add(std::move(op), {x, builder.ints(spatial_axes(builder.call()))},
+                     {{"keepdims", int64_t{1}}, {"noop_with_empty_axes", int64_t{1}}});
 }
 
 void expand_global_lp(GraphBuilder& builder) {
@@ -253,26 +259,29 @@ void expand_global_lp(GraphBuilder& builder) {
 }
 
 void add_global_pools(OpSet& ops) {
-  Op average = global_pool("GlobalAveragePool", "The mean of each channel.", Rounding::Sum, [](const OpCall&, std::span<const double> plane) {
-    double sum = 0;
-    for (const double x : plane) sum += x;
-    return sum / static_cast<double>(plane.size());
-  });
+  Op average = global_pool("GlobalAveragePool", "The mean of each channel.", Rounding::Sum,
+                           [](const OpCall&, std::span<const double> plane) {
+                             double sum = 0;
+                             for (const double x : plane) sum += x;
+                             return sum / static_cast<double>(plane.size());
+                           });
   average.expand = [](GraphBuilder& builder) { builder.output(0, over_plane(builder, "ReduceMean", builder.input(0))); };
   ops.add(std::move(average));
-  Op max = global_pool("GlobalMaxPool", "The greatest of each channel; NaN wins.", Rounding::MoveBits, [](const OpCall&, std::span<const double> plane) {
-    double best = -std::numeric_limits<double>::infinity();
-    for (const double x : plane) best = std::isnan(best) || best > x ? best : x;
-    return best;
-  });
+  Op max = global_pool("GlobalMaxPool", "The greatest of each channel; NaN wins.", Rounding::MoveBits,
+                       [](const OpCall&, std::span<const double> plane) {
+                         double best = -std::numeric_limits<double>::infinity();
+                         for (const double x : plane) best = std::isnan(best) || best > x ? best : x;
+                         return best;
+                       });
   max.expand = [](GraphBuilder& builder) { builder.output(0, over_plane(builder, "ReduceMax", builder.input(0))); };
   ops.add(std::move(max));
-  Op lp = global_pool("GlobalLpPool", "The p-norm of each channel.", Rounding::Sum, [](const OpCall& call, std::span<const double> plane) {
-    const auto p = static_cast<double>(norm_order(call));
-    double sum = 0;
-    for (const double x : plane) sum += std::pow(std::fabs(x), p);
-    return std::pow(sum, 1 / p);
-  });
+  Op lp = global_pool("GlobalLpPool", "The p-norm of each channel.", Rounding::Sum,
+                      [](const OpCall& call, std::span<const double> plane) {
+                        const auto p = static_cast<double>(norm_order(call));
+                        double sum = 0;
+                        for (const double x : plane) sum += std::pow(std::fabs(x), p);
+                        return std::pow(sum, 1 / p);
+                      });
   lp.attributes["p"] = int64_t{2};
   lp.expand = expand_global_lp;
   lp.cases.emplace_back("T[2,3,7,5]~small p=1,3");

@@ -24,9 +24,9 @@ double quantized(double quotient, double zero_point, Limits limits) {
 namespace {
 
 const std::vector<DType>& small_types() {
-  static const std::vector<DType> list{DType::U8,         DType::I8,           DType::U16,    DType::I16,        DType::F8E4M3FN,
-                                       DType::F8E4M3FNUZ, DType::F8E5M2,       DType::F8E5M2FNUZ, DType::U4,     DType::I4,
-                                       DType::F4E2M1,     DType::U2,           DType::I2};
+  static const std::vector<DType> list{DType::U8,         DType::I8,     DType::U16,        DType::I16, DType::F8E4M3FN,
+                                       DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ, DType::U4,  DType::I4,
+                                       DType::F4E2M1,     DType::U2,     DType::I2};
   return list;
 }
 
@@ -67,7 +67,8 @@ Grain grain_of(const OpCall& call, const Shape& x, const Shape& scale) {
     return Grain::Block;
   }
   if (scale.rank() == 0 || (scale.rank() == 1 && scale[0] == 1)) return Grain::Tensor;
-  if (scale.rank() != 1) fail(ErrorKind::InvalidModel, title(call), ": scale ", scale, " has more than one dimension and no block_size");
+  if (scale.rank() != 1)
+    fail(ErrorKind::InvalidModel, title(call), ": scale ", scale, " has more than one dimension and no block_size");
   same_dim(call, scale[0], x.rank() == 0 ? 1 : x[axis_of(call, x, call.integer("axis", 1))], "the number of scales");
   return Grain::Axis;
 }
@@ -123,6 +124,7 @@ std::vector<Type> infer_quantize(const OpCall& call) {
 DType division_dtype(const OpCall& call) {
   const DType scale = call.input(1).dtype;
   const DType wide = call.input(0).dtype == DType::F64 ? DType::F64 : DType::F32;
+  if (wide == DType::F64) return wide;
   const DType dtype = dtype_attribute(call, "precision").value_or(scale == DType::F8E8M0 || !is_float(scale) ? wide : scale);
   return is_float(dtype) ? dtype : wide;
 }
@@ -168,31 +170,33 @@ ValueId spread(Formula& f, ValueId value) {
     shape[axis] = -1;
     return f.reshaped(value, std::move(shape));
   }
-  if (!x.is_known() || !scale.is_known()) fail(ErrorKind::Unsupported, title(call), " cannot be expanded: its shapes are not known");
+  if (!x.is_known() || !scale.is_known())
+    fail(ErrorKind::Unsupported, title(call), " cannot be expanded: its shapes are not known");
   std::vector<int64_t> apart = scale.dims();
   apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 1);
   std::vector<int64_t> repeated = apart;
   repeated[axis + 1] = call.integer("block_size", 1);
   std::vector<int64_t> joined = scale.dims();
   joined[axis] *= repeated[axis + 1];
-  const ValueId wide = f.reshaped(f.add("Expand", {f.reshaped(value, std::move(apart)), f.ints(std::move(repeated))}), std::move(joined));
+  const ValueId wide =
+      f.reshaped(f.add("Expand", {f.reshaped(value, std::move(apart)), f.ints(std::move(repeated))}), std::move(joined));
   return f.add("Slice", {wide, f.ints({0}), f.ints({x[axis]}), f.ints({static_cast<int64_t>(axis)})});
 }
 
 void expand_quantize(GraphBuilder& builder) {
-  Formula f(builder);
-  const DType to = f.call().output(0).dtype;
-  const ValueId x = f.dtype() == DType::I32 ? f.add("Cast", {f.raw(0)}, {{"to", onnx_number(DType::F32)}}) : f.input(0);
-  const DType dtype = f.type(x).dtype;
-  const auto like_x = [&](ValueId value) {
+  const DType to = builder.call().output(0).dtype;
+  const DType division = division_dtype(builder.call());
+  const DType wide = division == DType::F64 ? DType::F64 : DType::F32;
+  Formula f(builder, wide);
+  const auto cast = [&f](ValueId value, DType dtype) {
     return f.type(value).dtype == dtype ? value : f.add("Cast", {value}, {{"to", onnx_number(dtype)}});
   };
-  ValueId y = f.quotient(x, spread(f, like_x(f.raw(1))));
+  ValueId y = f.wide(f.quotient(cast(f.raw(0), division), spread(f, cast(f.raw(1), division))));
   if (is_integer(to)) y = f.add("Round", {y});
-  if (f.has(2)) y = f.sum(y, spread(f, like_x(f.raw(2))));
+  if (f.has(2)) y = f.sum(y, spread(f, f.input(2)));
   if (is_integer(to)) {
     const Limits limits = limits_of(to);
-    y = f.add("Clip", {y, builder.scalar(limits.low, dtype), builder.scalar(limits.high, dtype)});
+    y = f.add("Clip", {y, f.number(limits.low), f.number(limits.high)});
   }
   builder.output(0, f.add("Cast", {y}, {{"to", onnx_number(to)}, {"saturate", f.call().integer("saturate", 1)}}));
 }
@@ -201,19 +205,32 @@ Op quantize() {
   Op op;
   op.name = "QuantizeLinear";
   op.summary = "round(x / scale) + zero point, limited to the output's range; scales for the tensor, an axis or blocks.";
-  op.inputs = {required("x", with_i32(float_types())), required("y_scale", with_i32(with_f8_scale())), optional("y_zero_point", small_types())};
+  op.inputs = {required("x", with_i32(float_types())), required("y_scale", with_i32(with_f8_scale())),
+               optional("y_zero_point", small_types())};
   op.outputs = {required("y", small_types())};
-  op.attributes = {{"axis", int64_t{1}}, {"block_size", int64_t{0}}, {"output_dtype", int64_t{0}}, {"precision", int64_t{0}}, {"saturate", int64_t{1}}};
+  op.attributes = {{"axis", int64_t{1}},
+                   {"block_size", int64_t{0}},
+                   {"output_dtype", int64_t{0}},
+                   {"precision", int64_t{0}},
+                   {"saturate", int64_t{1}}};
   op.infer = infer_quantize;
   op.reference = quantize_reference;
   op.expand = expand_quantize;
   op.cost = cost_per_output(4);
   op.rounding = Rounding::Quantise;
   op.category = Category::Quantization;
-  op.cases = {"T[2,3,4,5]~small T[]{0.05} u8[]{128}", "T[257]~small T[]{0.02} i8[]{3}", "T[33]~small T[]{0.5}",
-              "T[2,3,4]~small T[3]~positive! i8[3]~small! axis=1,-2", "f32[7]{-2.5,-1.5,-0.5,0.5,1.5,2.5,300} f32[]{1} u8[]{0}",
-              "f32[2,8]~small f32[2,2]~positive! i8[2,2]~small! axis=1 block_size=4", "f32[2,7]~small f32[2,2]~positive! axis=1 block_size=4 output_dtype=i16",
-              "f32[33] f32[]{2} f8e4m3fn[]{0} saturate=0,1", "f32[33]~small f32[]{0.5} output_dtype=f8e5m2,u16,i16,u4,i4", "f32[0,4] f32[]{1} u8[]{0}"};
+  op.cases = {"T[2,3,4,5]~small f32[]{0.05} u8[]{128}",
+              "T[257]~small f32[]{0.02} i8[]{3}",
+              "T[33]~small f32[]{0.5}",
+              "f16[257]~small f16[]{0.02} i8[]{3}",
+              "bf16[33]~small bf16[]{0.5}",
+              "T[2,3,4]~small f32[3]~positive! i8[3]~small! axis=1,-2",
+              "f32[7]{-2.5,-1.5,-0.5,0.5,1.5,2.5,300} f32[]{1} u8[]{0}",
+              "f32[2,8]~small f32[2,2]~positive! i8[2,2]~small! axis=1 block_size=4",
+              "f32[2,7]~small f32[2,2]~positive! axis=1 block_size=4 output_dtype=i16",
+              "f32[33] f32[]{2} f8e4m3fn[]{0} saturate=0,1",
+              "f32[33]~small f32[]{0.5} output_dtype=f8e5m2,u16,i16,u4,i4",
+              "f32[0,4] f32[]{1} u8[]{0}"};
   return op;
 }
 
@@ -244,22 +261,18 @@ void dequantize_reference(const OpCall& call, std::span<const Data> in, Outputs&
 }
 
 void expand_dequantize(GraphBuilder& builder) {
-  Formula f(builder);
-  const DType to = f.call().output(0).dtype;
-  const DType dtype = to == DType::F64 ? DType::F64 : DType::F32;
-  const auto cast = [&](ValueId value) {
-    return f.type(value).dtype == dtype ? value : f.add("Cast", {value}, {{"to", onnx_number(dtype)}});
-  };
-  ValueId y = cast(f.raw(0));
-  if (f.has(2)) y = f.difference(y, spread(f, cast(f.raw(2))));
-  f.output(0, f.product(y, spread(f, cast(f.raw(1)))));
+  Formula f(builder, builder.call().output(0).dtype == DType::F64 ? DType::F64 : DType::F32);
+  ValueId y = f.input(0);
+  if (f.has(2)) y = f.difference(y, spread(f, f.input(2)));
+  f.output(0, f.product(y, spread(f, f.input(1))));
 }
 
 Op dequantize() {
   Op op;
   op.name = "DequantizeLinear";
   op.summary = "(x - zero point)·scale; scales for the tensor, an axis or blocks.";
-  op.inputs = {required("x", with_i32(small_types())), required("x_scale", with_f8_scale()), optional("x_zero_point", with_i32(small_types()))};
+  op.inputs = {required("x", with_i32(small_types())), required("x_scale", with_f8_scale()),
+               optional("x_zero_point", with_i32(small_types()))};
   op.outputs = {required("y", float_types())};
   op.attributes = {{"axis", int64_t{1}}, {"block_size", int64_t{0}}, {"output_dtype", int64_t{0}}};
   op.infer = infer_dequantize;
@@ -268,9 +281,17 @@ Op dequantize() {
   op.cost = cost_per_output(2);
   op.rounding = Rounding::Steps;
   op.category = Category::Quantization;
-  op.cases = {"u8[2,3,4,5] T[]{0.05} u8[]{128}", "i8[257] T[]{0.02} i8[]{3}", "i8[2,3,4] T[3]~positive! i8[3]~small! axis=1,-2", "i32[2,5] T[]{0.25}",
-              "u4[33] f32[]{0.5} u4[]{7}", "i4[2,8] f32[2,2]~positive! i4[2,2]~small! axis=1 block_size=4", "u8[2,7]! f32[2,2]~positive! - axis=1 block_size=4",
-              "f8e4m3fn[33] f32[]{0.5}", "i16[2,5] f32[]{0.001} i16[]{-5}", "u8[0,4] f32[]{1} u8[]{0}", "i8[64,32]! T[64]~positive! i8[64]~small! axis=0"};
+  op.cases = {"u8[2,3,4,5] T[]{0.05} u8[]{128}",
+              "i8[257] T[]{0.02} i8[]{3}",
+              "i8[2,3,4] T[3]~positive! i8[3]~small! axis=1,-2",
+              "i32[2,5] T[]{0.25}",
+              "u4[33] f32[]{0.5} u4[]{7}",
+              "i4[2,8] f32[2,2]~positive! i4[2,2]~small! axis=1 block_size=4",
+              "u8[2,7]! f32[2,2]~positive! - axis=1 block_size=4",
+              "f8e4m3fn[33] f32[]{0.5}",
+              "i16[2,5] f32[]{0.001} i16[]{-5}",
+              "u8[0,4] f32[]{1} u8[]{0}",
+              "i8[64,32]! T[64]~positive! i8[64]~small! axis=0"};
   return op;
 }
 
@@ -329,7 +350,8 @@ Op dynamic_quantize() {
   op.cost = cost_per_input(5);
   op.rounding = Rounding::Quantise;
   op.category = Category::Quantization;
-  op.cases = {"T[2,3,4]~small outputs=3", "T[257]~positive outputs=3", "f32[6]{0,2,-3,-2.5,1.34,0.5} outputs=3", "f32[3]{0,0,0} outputs=3", "f32[3]{-1,-2,-5} outputs=3"};
+  op.cases = {"T[2,3,4]~small outputs=3", "T[257]~positive outputs=3", "f32[6]{0,2,-3,-2.5,1.34,0.5} outputs=3",
+              "f32[3]{0,0,0} outputs=3", "f32[3]{-1,-2,-5} outputs=3"};
   return op;
 }
 

@@ -10,11 +10,11 @@ namespace unmoor {
 namespace {
 
 const std::vector<DType> byte_types{DType::U8, DType::I8};
-const std::vector<DType> float8_and_byte_types{DType::U8,           DType::I8,     DType::F8E4M3FN,
+const std::vector<DType> float8_and_byte_types{DType::U8,         DType::I8,     DType::F8E4M3FN,
                                                DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ};
 
-// A scale or zero point of a matrix: one number, one a row (of A) or column (of B), or a shape that broadcasts. Elements of one row or
-// column share it, so a vector of A becomes a column.
+// A scale or zero point of a matrix: one number, one a row (of A) or column (of B), or a shape that broadcasts. Elements of one
+// row or column share it, so a vector of A becomes a column.
 Shape side_shape(const Shape& shape, bool row) {
   if (shape.rank() != 1 || !row) return shape;
   return Shape{shape[0], 1};
@@ -29,9 +29,8 @@ void with_side(std::vector<double>& matrix, const Shape& shape, const Tensor* si
     for (double& x : matrix) x = step(x, values[0]);
     return;
   }
-  walk<1>(shape, {broadcast_strides(side_shape(side->shape(), row), shape)}, [&](size_t i, const std::array<int64_t, 1>& at) {
-    matrix[i] = step(matrix[i], values[static_cast<size_t>(at[0])]);
-  });
+  walk<1>(shape, {broadcast_strides(side_shape(side->shape(), row), shape)},
+          [&](size_t i, const std::array<int64_t, 1>& at) { matrix[i] = step(matrix[i], values[static_cast<size_t>(at[0])]); });
 }
 
 // Fails with InvalidModel unless the side fits a matrix of this shape.
@@ -45,7 +44,8 @@ void require_side(const OpCall& call, size_t i, const Shape& matrix, bool row) {
     const int64_t wanted = matrix[axis + matrix.rank() - side.rank()];
     fits = side[axis] == 1 || wanted < 0 || side[axis] == wanted;
   }
-  if (!fits) fail(ErrorKind::InvalidModel, title(call), ": input ", i, " of shape ", shape, " does not fit a matrix of shape ", matrix);
+  if (!fits)
+    fail(ErrorKind::InvalidModel, title(call), ": input ", i, " of shape ", shape, " does not fit a matrix of shape ", matrix);
 }
 
 double minus(double x, double zero) { return x - zero; }
@@ -74,7 +74,8 @@ Op product_op(std::string name, std::string summary, Category category) {
 
 Op matmul_integer() {
   Op op = product_op("MatMulInteger", "The matrix product of bytes without their zero points, in int32.", Category::Quantization);
-  op.inputs = {required("A", byte_types), required("B", byte_types), optional("a_zero_point", byte_types), optional("b_zero_point", byte_types)};
+  op.inputs = {required("A", byte_types), required("B", byte_types), optional("a_zero_point", byte_types),
+               optional("b_zero_point", byte_types)};
   op.outputs = {required("Y", {DType::I32})};
   op.infer = [](const OpCall& call) {
     require_side(call, 2, call.input(0).shape, true);
@@ -85,7 +86,8 @@ Op matmul_integer() {
     const Tensor& a = in[0].tensor();
     const Tensor& b = in[1].tensor();
     Tensor& result = out.allocate(0, call.output(0));
-    store_wrapped(result, multiply(centred_matrix(a, tensor_at(in, 2), true), a.shape(), centred_matrix(b, tensor_at(in, 3), false), b.shape()));
+    store_wrapped(result, multiply(centred_matrix(a, tensor_at(in, 2), true), a.shape(),
+                                   centred_matrix(b, tensor_at(in, 3), false), b.shape()));
   };
   op.expand = [](GraphBuilder& builder) {
     Formula f(builder);
@@ -93,25 +95,34 @@ Op matmul_integer() {
       const auto whole = [&](size_t k) { return f.add("Cast", {f.raw(k)}, {{"to", onnx_number(DType::I32)}}); };
       if (!f.has(zero)) return whole(i);
       const Shape& shape = f.call().input(zero).shape;
-      if (!shape.has_rank()) fail(ErrorKind::Unsupported, title(f.call()), " cannot be expanded: the rank of a zero point is not known");
+      if (!shape.has_rank())
+        fail(ErrorKind::Unsupported, title(f.call()), " cannot be expanded: the rank of a zero point is not known");
       ValueId offset = whole(zero);
       if (shape.rank() == 1 && row && shape[0] != 1) offset = f.reshaped(offset, {-1, 1});
       return f.difference(whole(i), offset);
     };
     builder.output(0, f.add("MatMul", {side(0, 2, true), side(1, 3, false)}));
   };
-  op.cost = [](const OpCall& call) { return Cost{product_flop(call, call.input(0).shape, call.input(1).shape), bytes_moved(call)}; };
+  op.cost = [](const OpCall& call) {
+    return Cost{product_flop(call, call.input(0).shape, call.input(1).shape), bytes_moved(call)};
+  };
   op.rounding = Rounding::MoveBits;
-  op.cases = {"u8[4,3] u8[3,2] u8[]{12} u8[]{0}", "u8[17,33] i8[33,9]! u8[]{128}", "i8[2,3,4] i8[2,4,5]", "u8[4,3] u8[3,2] u8[4] u8[2]",
-              "u8[0,3] u8[3,2]", "i8[3,4] u8[4,5] i8[1]{-3} u8[5]!", "u8[1,300] u8[300,4]!"};
+  op.cases = {"u8[4,3] u8[3,2] u8[]{12} u8[]{0}",
+              "u8[17,33] i8[33,9]! u8[]{128}",
+              "i8[2,3,4] i8[2,4,5]",
+              "u8[4,3] u8[3,2] u8[4] u8[2]",
+              "u8[0,3] u8[3,2]",
+              "i8[3,4] u8[4,5] i8[1]{-3} u8[5]!",
+              "u8[1,300] u8[300,4]!"};
   return op;
 }
 
 Op convolution_op(std::string name, std::string summary) {
   Op op = product_op(std::move(name), std::move(summary), Category::Quantization);
-  op.attributes = {{"auto_pad", std::string("NOTSET")},      {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
-                   {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()},      {"strides", std::vector<int64_t>()},
-                   {"layout", std::string("NCHW")}};
+  op.attributes = {
+      {"auto_pad", std::string("NOTSET")},      {"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},
+      {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()},      {"strides", std::vector<int64_t>()},
+      {"layout", std::string("NCHW")}};
   return op;
 }
 
@@ -126,7 +137,8 @@ void require_one(const OpCall& call, size_t i) {
 }
 
 // The sums of products of x and w without their zero points.
-std::vector<double> integer_sums(const OpCall& call, const Convolution& convolution, const Tensor& x, const Tensor& w, const Tensor* x_zero, const Tensor* w_zero) {
+std::vector<double> integer_sums(const OpCall& call, const Convolution& convolution, const Tensor& x, const Tensor& w,
+                                 const Tensor* x_zero, const Tensor* w_zero) {
   std::vector<double> input = read_canonical<double>(call, x);
   const double offset = x_zero == nullptr ? 0 : doubles(*x_zero).at(0);
   for (double& value : input) value -= offset;
@@ -145,7 +157,8 @@ Cost convolution_cost(const OpCall& call, size_t x, size_t w) {
 
 Op conv_integer() {
   Op op = convolution_op("ConvInteger", "The convolution of bytes without their zero points, in int32.");
-  op.inputs = {required("x", byte_types), required("w", byte_types), optional("x_zero_point", byte_types), optional("w_zero_point", byte_types)};
+  op.inputs = {required("x", byte_types), required("w", byte_types), optional("x_zero_point", byte_types),
+               optional("w_zero_point", byte_types)};
   op.outputs = {required("y", {DType::I32})};
   op.infer = [](const OpCall& call) {
     require_one(call, 2);
@@ -162,8 +175,9 @@ Op conv_integer() {
   };
   op.cost = [](const OpCall& call) { return convolution_cost(call, 0, 1); };
   op.rounding = Rounding::MoveBits;
-  op.cases = {"u8[1,3,7,7] u8[4,3,3,3]! u8[]{128} pads=[0,0,0,0],[1,1,1,1]", "u8[1,4,7,7] i8[6,2,3,3]! u8[]{3} i8[6]~small! group=2 strides=[2,2]",
-              "u8[2,3,9] i8[4,3,3]!", "u8[0,3,7,7] u8[4,3,3,3]!", "u8[1,7,7,3] i8[4,3,3,3]! u8[]{128} pads=[1,1,1,1] layout=NHWC"};
+  op.cases = {"u8[1,3,7,7] u8[4,3,3,3]! u8[]{128} pads=[0,0,0,0],[1,1,1,1]",
+              "u8[1,4,7,7] i8[6,2,3,3]! u8[]{3} i8[6]~small! group=2 strides=[2,2]", "u8[2,3,9] i8[4,3,3]!",
+              "u8[0,3,7,7] u8[4,3,3,3]!", "u8[1,7,7,3] i8[4,3,3,3]! u8[]{128} pads=[1,1,1,1] layout=NHWC"};
   return op;
 }
 
@@ -212,9 +226,14 @@ ValueId quantized_again(Formula& f, ValueId y, size_t scale, size_t zero, DType 
 
 Op qlinear_matmul() {
   Op op = product_op("QLinearMatMul", "The matrix product of quantized matrices, quantized.", Category::Quantization);
-  op.inputs = {required("a", float8_and_byte_types), required("a_scale", float_types()), required("a_zero_point", float8_and_byte_types),
-               required("b", float8_and_byte_types), required("b_scale", float_types()), required("b_zero_point", float8_and_byte_types),
-               required("y_scale", float_types()),   required("y_zero_point", float8_and_byte_types)};
+  op.inputs = {required("a", float8_and_byte_types),
+               required("a_scale", float_types()),
+               required("a_zero_point", float8_and_byte_types),
+               required("b", float8_and_byte_types),
+               required("b_scale", float_types()),
+               required("b_zero_point", float8_and_byte_types),
+               required("y_scale", float_types()),
+               required("y_zero_point", float8_and_byte_types)};
   op.outputs = {required("y", float8_and_byte_types)};
   op.infer = [](const OpCall& call) {
     for (const size_t i : {size_t{1}, size_t{2}}) require_side(call, i, call.input(0).shape, true);
@@ -229,7 +248,9 @@ Op qlinear_matmul() {
     const ValueId product = f.add("MatMul", {dequantized(f, 0, 1, 2, {-1, 1}, dtype), dequantized(f, 3, 4, 5, {}, dtype)});
     builder.output(0, quantized_again(f, product, 6, 7, dtype));
   };
-  op.cost = [](const OpCall& call) { return Cost{product_flop(call, call.input(0).shape, call.input(3).shape), bytes_moved(call)}; };
+  op.cost = [](const OpCall& call) {
+    return Cost{product_flop(call, call.input(0).shape, call.input(3).shape), bytes_moved(call)};
+  };
   op.rounding = Rounding::Quantise;
   op.cases = {"u8[2,4] f32[]{0.0066} u8[]{113} u8[4,3] f32[]{0.00705} u8[]{114} f32[]{0.0107} u8[]{118}",
               "u8[17,33] f32[]{0.02} u8[]{128} i8[33,9]! f32[9]~positive! i8[9]~small! f32[]{2} u8[]{128}",
@@ -274,8 +295,8 @@ void expand_qlinear_conv(GraphBuilder& builder) {
 Op qlinear_conv() {
   Op op = convolution_op("QLinearConv", "The convolution of a quantized tensor by quantized weights, quantized.");
   const std::vector<DType> scale{DType::F32, DType::F64};
-  op.inputs = {required("x", byte_types), required("x_scale", scale), required("x_zero_point", byte_types),
-               required("w", byte_types), required("w_scale", scale), required("w_zero_point", byte_types),
+  op.inputs = {required("x", byte_types),  required("x_scale", scale),           required("x_zero_point", byte_types),
+               required("w", byte_types),  required("w_scale", scale),           required("w_zero_point", byte_types),
                required("y_scale", scale), required("y_zero_point", byte_types), optional("B", {DType::I32})};
   op.outputs = {required("y", byte_types)};
   op.infer = [](const OpCall& call) {
@@ -289,11 +310,15 @@ Op qlinear_conv() {
   op.expand = expand_qlinear_conv;
   op.cost = [](const OpCall& call) { return convolution_cost(call, 0, 3); };
   op.rounding = Rounding::Quantise;
-  op.cases = {"u8[1,3,7,7] f32[]{0.02} u8[]{128} u8[4,3,3,3]! f32[]{0.02} u8[]{128} f32[]{0.5} u8[]{128} pads=[0,0,0,0],[1,1,1,1]",
-              "u8[1,4,7,7] f32[]{0.02} u8[]{3} i8[6,2,3,3]! f32[6]~positive! i8[6]~small! f32[]{4} u8[]{128} i32[6]! group=2 strides=[2,2] pads=[1,1,1,1]",
-              "u8[1,8,9,9] f32[]{0.02} u8[]{128} i8[8,1,3,3]! f32[8]~unit! i8[8]~small! f32[]{1} u8[]{128} i32[8]! group=8 pads=[1,1,1,1]",
-              "u8[0,3,7,7] f32[]{1} u8[]{0} u8[4,3,3,3]! f32[]{1} u8[]{0} f32[]{1} u8[]{0}",
-              "u8[1,7,7,3] f32[]{0.02} u8[]{128} i8[4,3,3,3]! f32[4]~unit! i8[4]~small! f32[]{1} u8[]{128} i32[4]! pads=[1,1,1,1] layout=NHWC"};
+  op.cases = {
+      "u8[1,3,7,7] f32[]{0.02} u8[]{128} u8[4,3,3,3]! f32[]{0.02} u8[]{128} f32[]{0.5} u8[]{128} pads=[0,0,0,0],[1,1,1,1]",
+      "u8[1,4,7,7] f32[]{0.02} u8[]{3} i8[6,2,3,3]! f32[6]~positive! i8[6]~small! f32[]{4} u8[]{128} i32[6]! group=2 "
+      "strides=[2,2] pads=[1,1,1,1]",
+      "u8[1,8,9,9] f32[]{0.02} u8[]{128} i8[8,1,3,3]! f32[8]~unit! i8[8]~small! f32[]{1} u8[]{128} i32[8]! group=8 "
+      "pads=[1,1,1,1]",
+      "u8[0,3,7,7] f32[]{1} u8[]{0} u8[4,3,3,3]! f32[]{1} u8[]{0} f32[]{1} u8[]{0}",
+      "u8[1,7,7,3] f32[]{0.02} u8[]{128} i8[4,3,3,3]! f32[4]~unit! i8[4]~small! f32[]{1} u8[]{128} i32[4]! pads=[1,1,1,1] "
+      "layout=NHWC"};
   return op;
 }
 

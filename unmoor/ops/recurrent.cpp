@@ -23,7 +23,8 @@ Recurrence recurrence_of(const OpCall& call, CellKind kind) {
   const auto meet = [&](size_t i, size_t axis, int64_t& size, std::string_view what, int64_t times = 1) {
     if (!call.has(i) || !call.input(i).shape.has_rank()) return;
     const int64_t dim = call.input(i).shape[axis];
-    if (dim >= 0 && dim % times != 0) fail(ErrorKind::InvalidModel, title(call), ": input ", i, " has shape ", call.input(i).shape);
+    if (dim >= 0 && dim % times != 0)
+      fail(ErrorKind::InvalidModel, title(call), ": input ", i, " has shape ", call.input(i).shape);
     size = same_dim(call, size, dim < 0 ? dim : dim / times, what);
   };
   const bool lstm = kind == CellKind::Lstm;
@@ -56,7 +57,8 @@ Recurrence recurrence_of(const OpCall& call, CellKind kind) {
 namespace {
 
 Shape state_shape(const Recurrence& sizes) {
-  return sizes.batch_first ? Shape{sizes.batch, sizes.directions, sizes.hidden} : Shape{sizes.directions, sizes.batch, sizes.hidden};
+  return sizes.batch_first ? Shape{sizes.batch, sizes.directions, sizes.hidden}
+                           : Shape{sizes.directions, sizes.batch, sizes.hidden};
 }
 
 Shape sequence_shape(const Recurrence& sizes) {
@@ -68,7 +70,8 @@ Shape sequence_shape(const Recurrence& sizes) {
 std::vector<double> part_of(std::span<const Data> in, size_t i, size_t direction, size_t size) {
   const std::vector<double> all = doubles_at(in, i);
   if (all.empty()) return std::vector<double>(size);
-  return {all.begin() + static_cast<std::ptrdiff_t>(direction * size), all.begin() + static_cast<std::ptrdiff_t>((direction + 1) * size)};
+  return {all.begin() + static_cast<std::ptrdiff_t>(direction * size),
+          all.begin() + static_cast<std::ptrdiff_t>((direction + 1) * size)};
 }
 
 CellWeights weights_of(const Recurrence& sizes, std::span<const Data> in, size_t direction) {
@@ -111,7 +114,8 @@ class Layer {
       for (size_t i = 0; i < length; ++i) {
         const size_t step = reverse ? length - 1 - i : i;
         step_cell(call_, sizes_, weights, functions, x_.data() + input_at(step, item), state, cell);
-        std::copy(state.begin(), state.end(), sequence_.begin() + static_cast<std::ptrdiff_t>(sequence_at(step, direction, item)));
+        std::copy(state.begin(), state.end(),
+                  sequence_.begin() + static_cast<std::ptrdiff_t>(sequence_at(step, direction, item)));
       }
     }
   }
@@ -177,18 +181,24 @@ Cost recurrent_cost(CellKind kind, const OpCall& call) {
   }
   const auto number = [](int64_t value) { return static_cast<double>(value); };
   const double rows = number(sizes.directions) * number(sizes.steps) * number(sizes.batch);
-  return {2 * rows * number(sizes.gates) * number(sizes.hidden) * (number(sizes.input) + number(sizes.hidden)), bytes_moved(call)};
+  return {2 * rows * number(sizes.gates) * number(sizes.hidden) * (number(sizes.input) + number(sizes.hidden)),
+          bytes_moved(call)};
 }
 
 Op recurrent(std::string name, std::string summary, CellKind kind) {
   Op op;
   op.name = std::move(name);
   op.summary = std::move(summary);
-  op.inputs = {required("X", float_types()),  required("W", float_types()),        required("R", float_types()),
-               optional("B", float_types()), optional("sequence_lens", {DType::I32}), optional("initial_h", float_types())};
+  op.inputs = {required("X", float_types()),
+               required("W", float_types()),
+               required("R", float_types()),
+               optional("B", float_types()),
+               optional("sequence_lens", {DType::I32}),
+               optional("initial_h", float_types())};
   op.outputs = {optional("Y", float_types()), optional("Y_h", float_types())};
-  op.attributes = {{"activations", std::vector<std::string>()}, {"activation_alpha", std::vector<float>()}, {"activation_beta", std::vector<float>()},
-                   {"clip", 0.0F}, {"direction", std::string("forward")}, {"layout", int64_t{0}}};
+  op.attributes = {{"activations", std::vector<std::string>()}, {"activation_alpha", std::vector<float>()},
+                   {"activation_beta", std::vector<float>()},   {"clip", 0.0F},
+                   {"direction", std::string("forward")},       {"layout", int64_t{0}}};
   op.infer = [kind](const OpCall& call) { return infer_recurrent(kind, call); };
   op.reference = [kind](const OpCall& call, std::span<const Data> in, Outputs& out) { recurrent_reference(kind, call, in, out); };
   op.cost = [kind](const OpCall& call) { return recurrent_cost(kind, call); };
@@ -200,16 +210,19 @@ Op recurrent(std::string name, std::string summary, CellKind kind) {
 // Cases of a cell with this many gates: hidden size 3, input size 4, batch 2.
 std::vector<std::string> recurrent_cases(int64_t gates, const std::string& outputs) {
   const auto weights = [gates](int directions) {
-    return cat("T[", directions, ",", gates * 3, ",4]~small! T[", directions, ",", gates * 3, ",3]~small! T[", directions, ",", gates * 6, "]~small!");
+    return cat("T[", directions, ",", gates * 3, ",4]~small! T[", directions, ",", gates * 3, ",3]~small! T[", directions, ",",
+               gates * 6, "]~small!");
   };
   const std::string one = weights(1);
   const std::string two = weights(2);
   const std::string end = cat(" hidden_size=3", outputs);
-  return {cat("T[5,2,4]~small ", one, end, " direction=forward,reverse"), cat("T[5,2,4]~small ", two, end, " direction=bidirectional"),
+  return {cat("T[5,2,4]~small ", one, end, " direction=forward,reverse"),
+          cat("T[5,2,4]~small ", two, end, " direction=bidirectional"),
           cat("T[5,2,4]~small ", one, " i32[2]{5,3} T[1,2,3]~small", end, " direction=forward,reverse"),
           cat("T[5,2,4]~small ", two, " i32[2]{2,0} T[2,2,3]~small", end, " direction=bidirectional"),
           cat("T[2,5,4]~small ", two, " - T[2,2,3]~small", end, " direction=bidirectional layout=1"),
-          cat("T[5,2,4]~small ", one, end, " clip=0.5"), cat("T[1,1,4]~small T[1,", gates * 3, ",4]! T[1,", gates * 3, ",3]!", end),
+          cat("T[5,2,4]~small ", one, end, " clip=0.5"),
+          cat("T[1,1,4]~small T[1,", gates * 3, ",4]! T[1,", gates * 3, ",3]!", end),
           cat("T[0,2,4] ", one, end)};
 }
 
@@ -218,13 +231,17 @@ std::vector<std::string> recurrent_cases(int64_t gates, const std::string& outpu
 void add_recurrent_ops(OpSet& ops) {
   Op rnn = recurrent("RNN", "A layer of plain recurrent cells: h = f(X·W + h·R + B).", CellKind::Rnn);
   rnn.cases = recurrent_cases(1, " outputs=2");
-  rnn.cases.emplace_back("T[3,2,4]~small T[1,3,4]~small! T[1,3,3]~small! hidden_size=3 activations=[Relu],[Softsign],[Elu] outputs=2");
-  rnn.cases.emplace_back("T[3,2,4]~small T[1,3,4]~small! T[1,3,3]~small! hidden_size=3 activations=[Affine] activation_alpha=[0.5] activation_beta=[0.1]");
+  rnn.cases.emplace_back(
+      "T[3,2,4]~small T[1,3,4]~small! T[1,3,3]~small! hidden_size=3 activations=[Relu],[Softsign],[Elu] outputs=2");
+  rnn.cases.emplace_back(
+      "T[3,2,4]~small T[1,3,4]~small! T[1,3,3]~small! hidden_size=3 activations=[Affine] activation_alpha=[0.5] "
+      "activation_beta=[0.1]");
   ops.add(std::move(rnn));
   Op gru = recurrent("GRU", "A layer of gated recurrent units.", CellKind::Gru);
   gru.attributes["linear_before_reset"] = int64_t{0};
   gru.cases = recurrent_cases(3, " outputs=2");
-  gru.cases.emplace_back("T[5,2,4]~small T[1,9,4]~small! T[1,9,3]~small! T[1,18]~small! hidden_size=3 linear_before_reset=1 outputs=2");
+  gru.cases.emplace_back(
+      "T[5,2,4]~small T[1,9,4]~small! T[1,9,3]~small! T[1,18]~small! hidden_size=3 linear_before_reset=1 outputs=2");
   ops.add(std::move(gru));
   Op lstm = recurrent("LSTM", "A layer of long short-term memory cells, with peepholes if given.", CellKind::Lstm);
   lstm.inputs.push_back(optional("initial_c", float_types()));
@@ -233,7 +250,8 @@ void add_recurrent_ops(OpSet& ops) {
   lstm.attributes["input_forget"] = int64_t{0};
   lstm.cases = recurrent_cases(4, " outputs=3");
   lstm.cases.emplace_back(
-      "T[5,2,4]~small T[1,12,4]~small! T[1,12,3]~small! T[1,24]~small! - T[1,2,3]~small T[1,2,3]~small T[1,9]~small! hidden_size=3 input_forget=0,1 outputs=3");
+      "T[5,2,4]~small T[1,12,4]~small! T[1,12,3]~small! T[1,24]~small! - T[1,2,3]~small T[1,2,3]~small T[1,9]~small! "
+      "hidden_size=3 input_forget=0,1 outputs=3");
   ops.add(std::move(lstm));
 }
 

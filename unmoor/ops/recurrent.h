@@ -33,7 +33,7 @@ struct CellWeights {
 };
 
 // Steps one item's state (`cell` for LSTM only) by its input row.
-void step_cell(const OpCall& call, const Recurrence& sizes, const CellWeights& weights, const CellFunctions& functions, const double* x,
-               std::span<double> state, std::span<double> cell);
+void step_cell(const OpCall& call, const Recurrence& sizes, const CellWeights& weights, const CellFunctions& functions,
+               const double* x, std::span<double> state, std::span<double> cell);
 
 }  // namespace unmoor

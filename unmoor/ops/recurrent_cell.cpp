@@ -46,7 +46,8 @@ const KnownFunction& find_function(const OpCall& call, std::string_view wanted) 
 }
 
 // y += x·m for a row x of n numbers and a matrix of `columns` columns, of which [from, to) are used.
-void add_row_product(std::span<const double> x, const std::vector<double>& matrix, size_t columns, size_t from, size_t to, double* y) {
+void add_row_product(std::span<const double> x, const std::vector<double>& matrix, size_t columns, size_t from, size_t to,
+                     double* y) {
   for (size_t i = 0; i < x.size(); ++i) {
     const double* const row = &matrix[i * columns];
     for (size_t j = from; j < to; ++j) y[j] += x[i] * row[j];
@@ -57,7 +58,9 @@ void step_lstm(const OpCall& call, const CellWeights& weights, const CellFunctio
                std::span<double> state, std::span<double> cell) {
   const size_t n = state.size();
   const bool coupled = call.integer("input_forget", 0) != 0;
-  const auto peep = [&](size_t gate, size_t i, double c) { return weights.peepholes.empty() ? 0 : weights.peepholes[gate * n + i] * c; };
+  const auto peep = [&](size_t gate, size_t i, double c) {
+    return weights.peepholes.empty() ? 0 : weights.peepholes[gate * n + i] * c;
+  };
   for (size_t i = 0; i < n; ++i) {
     const double in = functions.of[0](gates[i] + peep(0, i, cell[i]));
     const double forget = coupled ? 1 - in : functions.of[0](gates[2 * n + i] + peep(2, i, cell[i]));
@@ -69,7 +72,8 @@ void step_lstm(const OpCall& call, const CellWeights& weights, const CellFunctio
 }
 
 // `input` holds what X gives to the gates, biases of both kinds for the first two.
-void step_gru(const OpCall& call, const CellWeights& weights, const CellFunctions& functions, std::vector<double> input, std::span<double> state) {
+void step_gru(const OpCall& call, const CellWeights& weights, const CellFunctions& functions, std::vector<double> input,
+              std::span<double> state) {
   const size_t n = state.size();
   add_row_product(state, weights.r, 3 * n, 0, 2 * n, input.data());
   std::vector<double> update(n);
@@ -93,7 +97,8 @@ void step_gru(const OpCall& call, const CellWeights& weights, const CellFunction
 }  // namespace
 
 std::vector<CellFunctions> cell_functions(const OpCall& call, const Recurrence& sizes) {
-  static const std::array<std::vector<std::string>, 3> usual{std::vector<std::string>{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
+  static const std::array<std::vector<std::string>, 3> usual{
+      std::vector<std::string>{"Tanh"}, {"Sigmoid", "Tanh"}, {"Sigmoid", "Tanh", "Tanh"}};
   const std::vector<std::string>& defaults = usual[static_cast<size_t>(sizes.kind)];
   const auto directions = static_cast<size_t>(sizes.directions);
   std::vector<std::string> names = call.texts("activations");
@@ -122,8 +127,8 @@ std::vector<CellFunctions> cell_functions(const OpCall& call, const Recurrence& 
   return all;
 }
 
-void step_cell(const OpCall& call, const Recurrence& sizes, const CellWeights& weights, const CellFunctions& functions, const double* x,
-               std::span<double> state, std::span<double> cell) {
+void step_cell(const OpCall& call, const Recurrence& sizes, const CellWeights& weights, const CellFunctions& functions,
+               const double* x, std::span<double> state, std::span<double> cell) {
   const size_t n = state.size();
   const size_t columns = static_cast<size_t>(sizes.gates) * n;
   std::vector<double> gates = weights.w_bias;

@@ -3,16 +3,19 @@
 #include <limits>
 
 #include "unmoor/base/error.h"
+#include "unmoor/ops/along_axis.h"
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/formula.h"
 #include "unmoor/ops/numeric.h"
-#include "unmoor/ops/along_axis.h"
 
 namespace unmoor {
 
 namespace {
 
 enum class Kind { Sum, Mean, Max, Min, Prod, L1, L2, LogSum, LogSumExp, SumSquare };
+
+// Roots and logarithms leave the whole numbers.
+bool needs_double(Kind kind) { return kind == Kind::L2 || kind == Kind::LogSum || kind == Kind::LogSumExp; }
 
 // Which axes go, by axis. No axes: all of them, or none with noop_with_empty_axes.
 std::vector<bool> reduced_axes(const OpCall& call, const Shape& shape, const std::vector<int64_t>& axes) {
@@ -81,13 +84,19 @@ T step(Kind kind, T so_far, T x) {
   const auto a = static_cast<U>(so_far);
   const auto b = static_cast<U>(x);
   switch (kind) {
-    case Kind::Max: return so_far != so_far || so_far > x ? so_far : x;
-    case Kind::Min: return so_far != so_far || so_far < x ? so_far : x;
-    case Kind::Prod: return static_cast<T>(a * b);
-    case Kind::L1: return static_cast<T>(x < T{0} ? a - b : a + b);
+    case Kind::Max:
+      return so_far != so_far || so_far > x ? so_far : x;
+    case Kind::Min:
+      return so_far != so_far || so_far < x ? so_far : x;
+    case Kind::Prod:
+      return static_cast<T>(a * b);
+    case Kind::L1:
+      return static_cast<T>(x < T{0} ? a - b : a + b);
     case Kind::L2:
-    case Kind::SumSquare: return static_cast<T>(a + b * b);
-    default: return static_cast<T>(a + b);
+    case Kind::SumSquare:
+      return static_cast<T>(a + b * b);
+    default:
+      return static_cast<T>(a + b);
   }
 }
 
@@ -113,9 +122,8 @@ std::vector<double> log_sum_exp(std::vector<double> x, const Shape& shape, const
   std::vector<double> top = folded(Kind::Max, DType::F64, x, shape, reduced);
   for (double& value : top) value = std::isinf(value) ? 0 : value;
   const Shape kept = reduced_shape(shape, reduced, true);
-  walk<1>(shape, {broadcast_strides(kept, shape)}, [&](size_t i, const std::array<int64_t, 1>& at) {
-    x[i] = std::exp(x[i] - top[static_cast<size_t>(at[0])]);
-  });
+  walk<1>(shape, {broadcast_strides(kept, shape)},
+          [&](size_t i, const std::array<int64_t, 1>& at) { x[i] = std::exp(x[i] - top[static_cast<size_t>(at[0])]); });
   std::vector<double> sums = folded(Kind::Sum, DType::F64, x, shape, reduced);
   for (size_t i = 0; i < sums.size(); ++i) sums[i] = top[i] + std::log(sums[i]);
   return sums;
@@ -137,8 +145,7 @@ void reduce_reference(Kind kind, const OpCall& call, std::span<const Data> in, O
   const Tensor& data = in[0].tensor();
   const std::vector<bool> reduced = reduced_axes(call, data.shape(), integers_at(in, 1));
   Tensor& result = out.allocate(0, {data.dtype(), reduced_shape(data.shape(), reduced, keeps_dims(call))});
-  const bool needs_double = kind == Kind::L2 || kind == Kind::LogSum || kind == Kind::LogSumExp;
-  if (is_float(data.dtype()) || needs_double) {
+  if (is_float(data.dtype()) || needs_double(kind)) {
     write_as<double>(result, in_double(kind, data, reduced));
     return;
   }
@@ -154,9 +161,10 @@ void reduce_reference(Kind kind, const OpCall& call, std::span<const Data> in, O
 }
 
 void expand_reduce(Kind kind, GraphBuilder& builder) {
-  Formula f(builder);
+  Formula f = needs_double(kind) && !is_float(builder.call().input(0).dtype) ? Formula(builder, DType::F64) : Formula(builder);
   const auto reduced = [&f](std::string op, ValueId x, bool keep) {
-    Attributes attributes{{"keepdims", int64_t{keep ? 1 : 0}}, {"noop_with_empty_axes", f.call().integer("noop_with_empty_axes", 0)}};
+    Attributes attributes{{"keepdims", int64_t{keep ? 1 : 0}},
+                          {"noop_with_empty_axes", f.call().integer("noop_with_empty_axes", 0)}};
     return f.add(std::move(op), f.has(1) ? std::vector<ValueId>{x, f.raw(1)} : std::vector<ValueId>{x}, std::move(attributes));
   };
   const bool keep = keeps_dims(f.call());
@@ -181,13 +189,13 @@ void expand_reduce(Kind kind, GraphBuilder& builder) {
 }
 
 const std::vector<DType>& wide_types() {
-  static const std::vector<DType> list{DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::I64, DType::U32, DType::U64};
+  static const std::vector<DType> list{DType::F32, DType::F16, DType::BF16, DType::F64,
+                                       DType::I32, DType::I64, DType::U32,  DType::U64};
   return list;
 }
 
 Op reduction(std::string name, std::string summary, Kind kind) {
   const bool picks = kind == Kind::Max || kind == Kind::Min;
-  const bool rooted = kind == Kind::L2 || kind == Kind::LogSum || kind == Kind::LogSumExp;
   std::vector<DType> dtypes = wide_types();
   if (picks) dtypes.insert(dtypes.end(), {DType::I8, DType::U8, DType::Bool});
   Op op;
@@ -198,22 +206,32 @@ Op reduction(std::string name, std::string summary, Kind kind) {
   op.attributes = {{"keepdims", int64_t{1}}, {"noop_with_empty_axes", int64_t{0}}};
   op.infer = infer_reduce;
   op.reference = [kind](const OpCall& call, std::span<const Data> in, Outputs& out) { reduce_reference(kind, call, in, out); };
-  if (rooted || kind == Kind::L1 || kind == Kind::SumSquare) {
+  if (needs_double(kind) || kind == Kind::L1 || kind == Kind::SumSquare) {
     op.expand = [kind](GraphBuilder& builder) { expand_reduce(kind, builder); };
   }
   op.cost = cost_per_input(kind == Kind::LogSumExp ? 10 : kind == Kind::SumSquare || kind == Kind::L2 ? 2 : 1);
   op.rounding = picks ? Rounding::MoveBits : kind == Kind::LogSumExp || kind == Kind::LogSum ? Rounding::Function : Rounding::Sum;
   op.category = Category::Reduction;
-  const std::string data = kind == Kind::LogSum ? "~positive" : kind == Kind::Prod ? "~unit" : kind == Kind::LogSumExp ? "~small" : "";
+  const std::string data = kind == Kind::LogSum      ? "~positive"
+                           : kind == Kind::Prod      ? "~unit"
+                           : kind == Kind::LogSumExp ? "~small"
+                                                     : "";
   const auto on = [&data](std::string_view shape, std::string_view rest) { return cat("T", shape, data, rest); };
-  op.cases = {on("[2,3,4]", " i64[1]{1}! keepdims=0,1"),  on("[2,3,4]", " i64[2]{-1,0}! keepdims=0,1"),
-              on("[2,3,4]", " keepdims=0,1"),             on("[5,257]", " i64[1]{1}! keepdims=0"),
-              on("[3,4,5,6]", " i64[2]{2,3}!"),           on("[3,4,5,6]", " i64[2]{0,2}!"),
-              on("[2,3]", " i64[0] noop_with_empty_axes=0,1"), on("[2,3]", " noop_with_empty_axes=1"),
-              on("[]", ""),                               on("[2,3,4]", " i64[1]{1}"),
-              "f32[0,4] i64[1]{1}!",                      on("[1,1,7]", " i64[1]{0}!")};
+  op.cases = {on("[2,3,4]", " i64[1]{1}! keepdims=0,1"),
+              on("[2,3,4]", " i64[2]{-1,0}! keepdims=0,1"),
+              on("[2,3,4]", " keepdims=0,1"),
+              on("[5,257]", " i64[1]{1}! keepdims=0"),
+              on("[3,4,5,6]", " i64[2]{2,3}!"),
+              on("[3,4,5,6]", " i64[2]{0,2}!"),
+              on("[2,3]", " i64[0] noop_with_empty_axes=0,1"),
+              on("[2,3]", " noop_with_empty_axes=1"),
+              on("[]", ""),
+              on("[2,3,4]", " i64[1]{1}"),
+              "f32[0,4] i64[1]{1}!",
+              on("[1,1,7]", " i64[1]{0}!")};
   if (kind != Kind::Mean) op.cases.emplace_back("f32[3,0] i64[1]{1}!");
-  if (picks) op.cases.insert(op.cases.end(), {"f32[4,33]~special i64[1]{1}!", "i8[2,0] i64[1]{1}!", "bool[3,4] i64[1]{-1}! keepdims=0"});
+  if (picks)
+    op.cases.insert(op.cases.end(), {"f32[4,33]~special i64[1]{1}!", "i8[2,0] i64[1]{1}!", "bool[3,4] i64[1]{-1}! keepdims=0"});
   return op;
 }
 

@@ -97,6 +97,10 @@ std::vector<AxisPlan> plan_axes(const OpCall& call, const Shape& shape) {
   for (size_t axis = 0; axis < shape.rank(); ++axis) plans[axis].input = plans[axis].output = shape[axis];
   const auto axes = resized_axes(call, shape.rank());
   const bool by_size = is_given(call, 3);
+  if (by_size && is_given(call, 2) && !(call.input(2).is_known() && call.input(3).is_known())) {
+    for (const size_t axis : axes) plans[axis].output = Shape::unknown;  // One of them may turn out to be empty.
+    return plans;
+  }
   if (by_size == is_given(call, 2)) fail(ErrorKind::InvalidModel, title(call), ": it needs either scales or sizes");
   const Tensor* given = call.constant(by_size ? 3 : 2);
   const bool unknown_ratio = by_size && call.text("keep_aspect_ratio_policy", "stretch") != "stretch" && !shape.is_known();

@@ -73,8 +73,16 @@ Op along_axis(std::string name, std::string summary, double flop, Rounding round
   op.cost = cost_per_output(flop);
   op.rounding = rounding;
   op.category = Category::Activation;
-  op.cases = {"T[2,17,3] axis=-1,0,1", "T[5,257]", "T[2,3,4,5] axis=1", "T[1]", "T[2,1] axis=-1", "T[0,4]", "T[4,0]", "T[3,1000]~small",
-              "f32[1,4]{1000,1000,999,-1000}", "f32[2,4]~mask"};
+  op.cases = {"T[2,17,3] axis=-1,0,1",
+              "T[5,257]",
+              "T[2,3,4,5] axis=1",
+              "T[1]",
+              "T[2,1] axis=-1",
+              "T[0,4]",
+              "T[4,0]",
+              "T[3,1000]~small",
+              "f32[1,4]{1000,1000,999,-1000}",
+              "f32[2,4]~mask"};
   return op;
 }
 
@@ -97,7 +105,8 @@ void add_softmax_ops(OpSet& ops) {
   Op logarithm = along_axis("LogSoftmax", "The logarithm of Softmax.", 12, Rounding::Function, log_softmax_line);
   logarithm.expand = [](GraphBuilder& builder) { expand_softmax(builder, true); };
   ops.add(std::move(logarithm));
-  Op hardmax = along_axis("Hardmax", "1 at the first greatest element along an axis, else 0.", 1, Rounding::MoveBits, hardmax_line);
+  Op hardmax =
+      along_axis("Hardmax", "1 at the first greatest element along an axis, else 0.", 1, Rounding::MoveBits, hardmax_line);
   hardmax.cases = {"T[2,17,3] axis=-1,0,1", "f32[2,3]{1,3,3,2,2,1}", "T[1]", "T[0,4]", "T[4,0]"};
   ops.add(std::move(hardmax));
 }

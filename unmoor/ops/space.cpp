@@ -26,7 +26,15 @@ int64_t divided(const OpCall& call, int64_t dim, int64_t divisor) {
 
 int64_t multiplied(int64_t dim, int64_t factor) { return dim < 0 ? Shape::unknown : Shape{dim, factor}.elements(); }
 
+// Whether blocks come before channels (depth, column, row) or within them (column, row, depth).
+bool depth_first(const OpCall& call) {
+  const std::string mode = call.text("mode", "DCR");
+  if (mode != "DCR" && mode != "CRD") fail(ErrorKind::InvalidModel, title(call), ": mode is '", mode, "', not DCR or CRD");
+  return mode == "DCR";
+}
+
 std::vector<Type> infer_space(const OpCall& call, bool to_space) {
+  depth_first(call);
   require_rank(call, 0, 4);
   TensorType type = call.input(0);
   if (!type.shape.has_rank()) return {TensorType{type.dtype, unknown_shape(4)}};
@@ -39,11 +47,7 @@ std::vector<Type> infer_space(const OpCall& call, bool to_space) {
   return {std::move(type)};
 }
 
-std::vector<Type> infer_depth_to_space(const OpCall& call) {
-  const std::string mode = call.text("mode", "DCR");
-  if (mode != "DCR" && mode != "CRD") fail(ErrorKind::InvalidModel, title(call), ": mode is '", mode, "', not DCR or CRD");
-  return infer_space(call, true);
-}
+std::vector<Type> infer_depth_to_space(const OpCall& call) { return infer_space(call, true); }
 
 std::vector<Type> infer_space_to_depth(const OpCall& call) { return infer_space(call, false); }
 
@@ -51,13 +55,13 @@ void run_depth_to_space(const OpCall& call, std::span<const Data> in, Outputs& o
   const Tensor& data = in[0].tensor();
   Tensor& result = allocate_inferred(call, in, out, infer_depth_to_space);
   const int64_t block = block_of(call);
-  const bool depth_first = call.text("mode", "DCR") == "DCR";
+  const bool blocks_first = depth_first(call);
   const auto strides = data.shape().strides();
   const int64_t channels = result.shape()[1];
   const ElementCopy copy(data, result);
   for_each_index(result.shape(), [&](int64_t i, const std::vector<int64_t>& index) {
     const int64_t inside = index[2] % block * block + index[3] % block;
-    const int64_t channel = depth_first ? inside * channels + index[1] : index[1] * block * block + inside;
+    const int64_t channel = blocks_first ? inside * channels + index[1] : index[1] * block * block + inside;
     copy(index[0] * strides[0] + channel * strides[1] + index[2] / block * strides[2] + index[3] / block, i);
   });
 }
@@ -68,11 +72,13 @@ void run_space_to_depth(const OpCall& call, std::span<const Data> in, Outputs& o
   const int64_t block = block_of(call);
   const auto strides = data.shape().strides();
   const int64_t channels = data.shape()[1];
+  const bool blocks_first = depth_first(call);
   const ElementCopy copy(data, result);
   for_each_index(result.shape(), [&](int64_t i, const std::vector<int64_t>& index) {
-    const int64_t inside = index[1] / channels;
-    copy(index[0] * strides[0] + index[1] % channels * strides[1] + (index[2] * block + inside / block) * strides[2] +
-             index[3] * block + inside % block,
+    const int64_t inside = blocks_first ? index[1] / channels : index[1] % (block * block);
+    const int64_t channel = blocks_first ? index[1] % channels : index[1] / (block * block);
+    copy(index[0] * strides[0] + channel * strides[1] + (index[2] * block + inside / block) * strides[2] + index[3] * block +
+             inside % block,
          i);
   });
 }
@@ -91,8 +97,7 @@ void expand_depth_to_space(GraphBuilder& b) {
   const Shape& to = call.output(0).shape;
   if (!to.is_known()) fail(ErrorKind::Unsupported, title(call), ": its shape is not known yet");
   const int64_t block = block_of(call);
-  if (call.text("mode", "DCR") == "DCR")
-    return expand_space(b, {from[0], block, block, to[1], from[2], from[3]}, {0, 3, 4, 1, 5, 2});
+  if (depth_first(call)) return expand_space(b, {from[0], block, block, to[1], from[2], from[3]}, {0, 3, 4, 1, 5, 2});
   expand_space(b, {from[0], to[1], block, block, from[2], from[3]}, {0, 1, 4, 2, 5, 3});
 }
 
@@ -102,7 +107,8 @@ void expand_space_to_depth(GraphBuilder& b) {
   const Shape& to = call.output(0).shape;
   if (!to.is_known()) fail(ErrorKind::Unsupported, title(call), ": its shape is not known yet");
   const int64_t block = block_of(call);
-  expand_space(b, {from[0], from[1], to[2], block, to[3], block}, {0, 3, 5, 1, 2, 4});
+  expand_space(b, {from[0], from[1], to[2], block, to[3], block},
+               depth_first(call) ? std::vector<int64_t>{0, 3, 5, 1, 2, 4} : std::vector<int64_t>{0, 1, 3, 5, 2, 4});
 }
 
 std::vector<Type> infer_roi_align(const OpCall& call) {
@@ -248,10 +254,12 @@ Op depth_to_space() {
 
 Op space_to_depth() {
   Op op = mover("SpaceToDepth", "Blocks of pixels become blocks of channels.");
+  op.attributes = {{"mode", std::string("DCR")}};
   op.infer = infer_space_to_depth;
   op.reference = run_space_to_depth;
   op.expand = expand_space_to_depth;
-  op.cases = {"T[1,2,4,6] blocksize=2", "T[2,1,3,3] blocksize=3", "T[1,1,0,2] blocksize=2", "T[1,3,2,2] blocksize=1"};
+  op.cases = {"T[1,2,4,6] blocksize=2 mode=DCR,CRD", "T[2,1,3,3] blocksize=3", "T[1,1,0,2] blocksize=2",
+              "T[1,3,2,2] blocksize=1"};
   return op;
 }
 

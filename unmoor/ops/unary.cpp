@@ -115,7 +115,8 @@ void add_signs(OpSet& ops) {
   };
   abs.cases = cases;
   ops.add(std::move(abs));
-  Op neg = unary("Neg", "The negative.", {DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::I64, DType::I8, DType::I16}, 1,
+  Op neg = unary("Neg", "The negative.",
+                 {DType::F32, DType::F16, DType::BF16, DType::F64, DType::I32, DType::I64, DType::I8, DType::I16}, 1,
                  Rounding::MoveBits);
   neg.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     any_reference(call, in, out, [](auto x) { return negated(x); });
@@ -174,8 +175,15 @@ void add_clip(OpSet& ops) {
   clip.reference = clip_reference;
   clip.expand = expand_clip;
   clip.category = Category::Activation;
-  clip.cases = {"T[2,3,5] T[]{0} T[]{6}", "T[33] - T[]{1}", "T[2,3,5] T[] T[]{6}", "T[33] T[]{1}", "T[33]", "T[0,4] T[]{0} T[]{1}",
-                "f32[7] f32[]{2} f32[]{-2}", "f32[2,33]~special f32[]{-1} f32[]{1}", "i8[5]{-128,-5,0,5,127} i8[]{-4} i8[]{4}"};
+  clip.cases = {"T[2,3,5] T[]{0} T[]{6}",
+                "T[33] - T[]{1}",
+                "T[2,3,5] T[] T[]{6}",
+                "T[33] T[]{1}",
+                "T[33]",
+                "T[0,4] T[]{0} T[]{1}",
+                "f32[7] f32[]{2} f32[]{-2}",
+                "f32[2,33]~special f32[]{-1} f32[]{1}",
+                "i8[5]{-128,-5,0,5,127} i8[]{-4} i8[]{4}"};
   ops.add(std::move(clip));
 }
 

@@ -45,8 +45,9 @@ int64_t fitting_output(const OpCall& call, const Window& window, size_t axis) {
   const int64_t stride = window.strides[axis];
   const bool ceil = call.integer("ceil_mode", 0) != 0;
   if (room < 0 && !(ceil && room > -stride)) {
-    fail(ErrorKind::InvalidModel, title(call), ": a window that reaches over ", window.reach(axis), " elements does not fit in spatial axis ", axis,
-         " of ", window.input[axis], " elements with padding ", window.begin[axis], " and ", window.end[axis]);
+    fail(ErrorKind::InvalidModel, title(call), ": a window that reaches over ", window.reach(axis),
+         " elements does not fit in spatial axis ", axis, " of ", window.input[axis], " elements with padding ",
+         window.begin[axis], " and ", window.end[axis]);
   }
   if (!ceil) return room / stride + 1;
   const int64_t output = (room + stride - 1) / stride + 1;
@@ -93,7 +94,8 @@ Window window_of(const OpCall& call, std::vector<int64_t> input, std::vector<int
 
 bool channels_last(const OpCall& call) {
   const std::string layout = call.text("layout", "NCHW");
-  if (layout != "NCHW" && layout != "NHWC") fail(ErrorKind::InvalidModel, title(call), ": layout is '", layout, "', not NCHW or NHWC");
+  if (layout != "NCHW" && layout != "NHWC")
+    fail(ErrorKind::InvalidModel, title(call), ": layout is '", layout, "', not NCHW or NHWC");
   return layout == "NHWC";
 }
 

@@ -7,23 +7,27 @@
 
 namespace unmoor {
 
-// A window that slides over the spatial axes; every vector has one number an axis. Unknown input dimensions are `Shape::unknown`, and
-// so are then the outputs.
+// A window that slides over the spatial axes; every vector has one number an axis. Unknown input dimensions are `Shape::unknown`,
+// and so are then the outputs.
 struct Window {
   std::vector<int64_t> input, output, kernel, strides, dilations;
   std::vector<int64_t> begin, end;  // Padding. Zero where auto_pad asks for what an unknown input hides.
 
   size_t rank() const { return kernel.size(); }
-  int64_t reach(size_t axis) const { return (kernel[axis] - 1) * dilations[axis] + 1; }  // Elements from its first to its last tap.
+  int64_t reach(size_t axis) const {
+    return (kernel[axis] - 1) * dilations[axis] + 1;
+  }  // Elements from its first to its last tap.
 };
 
-// The attribute's values, one a spatial axis, or all `otherwise`. Fails with InvalidModel on a wrong count or values below `least`.
+// The attribute's values, one a spatial axis, or all `otherwise`. Fails with InvalidModel on a wrong count or values below
+// `least`.
 std::vector<int64_t> per_axis(const OpCall& call, std::string_view key, size_t count, int64_t otherwise, int64_t least);
-// strides, dilations, pads, auto_pad and ceil_mode of a convolution or pool. Fails with InvalidModel where the window does not fit.
+// strides, dilations, pads, auto_pad and ceil_mode of a convolution or pool. Fails with InvalidModel where the window does not
+// fit.
 Window window_of(const OpCall& call, std::vector<int64_t> input, std::vector<int64_t> kernel);
 
-// Calls visit(position, taps, padded) for each output position in row-major order: offsets of the taps inside of the input plane, and
-// how many taps lie in the padded input.
+// Calls visit(position, taps, padded) for each output position in row-major order: offsets of the taps inside of the input plane,
+// and how many taps lie in the padded input.
 template <class Visit>
 void each_window(const Window& window, Visit&& visit);
 
@@ -33,8 +37,12 @@ bool channels_last(const OpCall& call);
 Shape channels_first_shape(const Shape& shape);
 Shape channels_last_shape(const Shape& shape);
 // A shape as [N, C, …], whatever the call's layout, and back.
-inline Shape canonical(const OpCall& call, const Shape& shape) { return channels_last(call) ? channels_first_shape(shape) : shape; }
-inline Shape in_layout(const OpCall& call, const Shape& shape) { return channels_last(call) ? channels_last_shape(shape) : shape; }
+inline Shape canonical(const OpCall& call, const Shape& shape) {
+  return channels_last(call) ? channels_first_shape(shape) : shape;
+}
+inline Shape in_layout(const OpCall& call, const Shape& shape) {
+  return channels_last(call) ? channels_last_shape(shape) : shape;
+}
 
 // Elements of [N, …, C] moved to [N, C, …], and back; `first` is the [N, C, …] shape.
 template <class T>

@@ -163,7 +163,9 @@ bool Rewriter::spend(size_t bytes) {
 }
 
 void Rewriter::release(ValueId id) {
-  if (id != no_value && uses(id) == 0) graph_.mutable_value(id).constant.reset();
+  if (id == no_value || uses(id) > 0 || constant(id) == nullptr) return;
+  budget_ += constant(id)->bytes().size();
+  graph_.mutable_value(id).constant.reset();
 }
 
 bool Rewriter::remove_dead() {

@@ -60,7 +60,7 @@ class Rewriter {
   // Bytes that may still be computed ahead of time: in all a few times the constants the graph came with, so that no chain of nodes can
   // blow up. False if `bytes` is more.
   bool spend(size_t bytes);
-  // Lets go of a constant's data if nothing uses it any more.
+  // Lets go of a constant's data if nothing uses it any more; its bytes may be spent again.
   void release(ValueId id);
   // Removes nodes that nothing uses. True if there were any.
   bool remove_dead();

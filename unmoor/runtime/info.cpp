@@ -81,6 +81,8 @@ PlanInfo plan_info(const Plan& plan) {
     PlacementInfo placed{node_label(node), op_label(node), info.devices[placement.device], placement.kernel, std::string(name(placement.state))};
     if (placed.kernel.empty()) placed.kernel = "chosen at run time";
     placed.also = node.origin.also;
+    const Op* const op = all_ops().find(node.op);
+    placed.category = op == nullptr ? "other" : std::string(name(op->category));
     for (const Refusal& refusal : placement.refusals) {
       placed.refusals.push_back({refusal.device, refusal.kernel, std::string(name(refusal.why.reason)), refusal.why.detail});
     }

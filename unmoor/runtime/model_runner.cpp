@@ -1,4 +1,4 @@
-#include <algorithm>
+#include <chrono>
 
 #include "unmoor/base/error.h"
 #include "unmoor/runtime/session.h"
@@ -7,7 +7,7 @@
 namespace unmoor {
 namespace {
 
-constexpr size_t session_limit = 16;  // Plans kept for different shapes; then all but the newest go.
+constexpr size_t session_limit = 16;  // Plans kept for different shapes; then they are made anew.
 
 // The input's shape for a plan made without data: as asked, unknown dimensions 1.
 Shape default_shape(const Value& value, const InputShapes& shapes) {
@@ -25,52 +25,52 @@ Shape default_shape(const Value& value, const InputShapes& shapes) {
 ModelRunner::ModelRunner(std::shared_ptr<const Graph> graph, std::vector<std::shared_ptr<Device>> devices, PlanOptions options)
     : graph_(std::move(graph)), devices_(std::move(devices)), options_(std::move(options)) {}
 
-Session& ModelRunner::session_for(const NamedData& inputs) {
+Session& ModelRunner::session_of(const std::string& key, const InputShapes& shapes) {
+  if (const auto found = sessions_.find(key); found != sessions_.end()) {
+    last_ = found->second.get();
+    return *last_;
+  }
+  const auto start = std::chrono::steady_clock::now();
+  if (prepared_ == nullptr) {
+    const Graph& graph = options_.passes.widen_to_float64 ? widened(*graph_) : *graph_;
+    prepared_ = std::make_unique<const Graph>(preoptimized(graph, options_.passes));
+  }
   PlanOptions options = options_;
+  options.passes.widen_to_float64 = false;  // It is done.
+  for (const auto& [name, shape] : shapes) options.shapes[name] = shape;
+  auto session = std::make_unique<Session>(make_plan(*prepared_, devices_, options));
+  if (sessions_.size() >= session_limit) sessions_.clear();
+  last_ = session.get();
+  prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  sessions_[key] = std::move(session);
+  return *last_;
+}
+
+Session& ModelRunner::session_for(const NamedData& inputs) {
+  InputShapes shapes;
   std::string key;
   for (const ValueId id : graph_->inputs()) {
     const Value& value = graph_->value(id);
     const auto found = inputs.find(value.name);
     if (found == inputs.end()) fail(ErrorKind::InvalidArgument, "input '", value.name, "' was not given");
     if (!found->second.is_tensor()) continue;
-    options.shapes[value.name] = found->second.tensor().shape();
+    shapes[value.name] = found->second.tensor().shape();
     key += cat(value.name, found->second.tensor().shape(), ";");
   }
-  auto& session = sessions_[key];
-  if (session == nullptr) {
-    if (sessions_.size() > session_limit) {
-      std::erase_if(sessions_, [&](const auto& entry) { return entry.first != key; });
-    }
-    auto made = std::make_unique<Session>(make_plan(*graph_, devices_, options));
-    sessions_[key] = std::move(made);
-    last_ = sessions_[key].get();
-    return *last_;
-  }
-  last_ = session.get();
-  return *last_;
+  return session_of(key, shapes);
 }
 
 Session& ModelRunner::default_session() {
   if (last_ != nullptr) return *last_;
-  PlanOptions options = options_;
+  InputShapes shapes;
   std::string key;
   for (const ValueId id : graph_->inputs()) {
     const Value& value = graph_->value(id);
     if (!std::holds_alternative<TensorType>(value.type)) continue;
-    options.shapes[value.name] = default_shape(value, options_.shapes);
-    key += cat(value.name, options.shapes[value.name], ";");
+    shapes[value.name] = default_shape(value, options_.shapes);
+    key += cat(value.name, shapes[value.name], ";");
   }
-  auto& session = sessions_[key];
-  if (session == nullptr) {
-    try {
-      session = std::make_unique<Session>(make_plan(*graph_, devices_, options));
-    } catch (...) {
-      sessions_.erase(key);
-      throw;
-    }
-  }
-  last_ = session.get();
-  return *last_;
+  return session_of(key, shapes);
 }
 
 std::string ModelRunner::name() const { return devices_.at(0)->info().id; }
@@ -100,6 +100,6 @@ std::vector<double> ModelRunner::time_runs(const NamedData& inputs, size_t count
 std::vector<StepInfo> ModelRunner::steps() const { return last_ == nullptr ? std::vector<StepInfo>() : last_->steps(); }
 std::vector<Data> ModelRunner::run_step(size_t step, const NamedData& inputs) { return default_session().run_step(step, inputs); }
 size_t ModelRunner::peak_bytes() const { return peak_memory_bytes(); }
-double ModelRunner::prepare_ms() const { return last_ == nullptr ? 0 : last_->prepare_ms(); }
+double ModelRunner::prepare_ms() const { return prepare_ms_; }
 
 }  // namespace unmoor

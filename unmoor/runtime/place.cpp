@@ -102,7 +102,12 @@ class Placer {
 
 // Whether every node of the call's expansion, expanded further if need be, has a kernel on the device.
 bool expansion_fits(const OpCall& call, const Device& device, size_t depth) {
-  const Graph inner = expanded(call);
+  Graph inner;
+  try {
+    inner = expanded(call);
+  } catch (const Error&) {
+    return false;  // An operator may have an expansion for some calls only.
+  }
   for (const Node& node : inner.nodes()) {
     const OpCall part = call_for(inner, node);
     if (choose_kernel(part, device, {}).kernel != nullptr) continue;

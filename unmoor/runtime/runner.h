@@ -87,6 +87,7 @@ struct PlacementInfo {
   };
   std::vector<Refused> refusals = {};
   std::vector<std::string> also = {};  // Further nodes of the file that this one stands for.
+  std::string category = {};           // Of the operator that runs: name(Category).
 };
 struct CopyInfo {
   std::string value;

@@ -58,8 +58,13 @@ class ModelRunner : public Runner {
   void set_load_ms(double milliseconds) { load_ms_ = milliseconds; }  // What reading the model took.
 
  private:
+  // A session with a plan for these shapes, made if new.
+  Session& session_of(const std::string& key, const InputShapes& shapes);
+
   double load_ms_ = 0;
-  std::shared_ptr<const Graph> graph_;  // Shared with the caller, who may plan it for other devices too.
+  double prepare_ms_ = 0;  // Of the newest plan.
+  std::shared_ptr<const Graph> graph_;     // Shared with the caller, who may plan it for other devices too.
+  std::unique_ptr<const Graph> prepared_;  // What does not depend on shapes, done once.
   std::vector<std::shared_ptr<Device>> devices_;
   PlanOptions options_;
   std::map<std::string, std::unique_ptr<Session>> sessions_;  // By shapes, as text.

@@ -162,8 +162,21 @@ void Session::State::run_values(const Kernel& kernel, const OpCall& call, const 
   }
 }
 
-const Session::State::Late& Session::State::late_for(const Node& node, const OpCall& call, Device& device, const std::vector<Data>& inputs) {
-  const std::pair<const Node*, std::string> key(&node, binding_key(inputs, true));
+OpCall Session::State::late_call(const Node& node, const std::vector<Data>& inputs, bool with_values) const {
+  OpCall call{node, {}, {}, {}};
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    const bool present = node.inputs[i] != no_value;
+    call.inputs.push_back(present ? std::optional<Type>(type_of(inputs[i])) : std::nullopt);
+    const bool fixed = present && (plan_->graph.value(node.inputs[i]).constant || (with_values && is_shape_like(inputs[i])));
+    call.constants.push_back(fixed && inputs[i].is_tensor() ? &inputs[i].tensor() : nullptr);
+  }
+  call.outputs = infer_outputs(call);
+  return call;
+}
+
+const Session::State::Late& Session::State::late_for(const OpCall& call, Device& device, std::string binding) {
+  const Node& node = call.node;
+  const std::pair<const Node*, std::string> key(&node, std::move(binding));
   if (const auto found = late_cache_.find(key); found != late_cache_.end()) return found->second;
   if (late_cache_.size() >= late_cache_limit) late_cache_.clear();
   ++late_;
@@ -187,15 +200,10 @@ void Session::State::run_late(const RunStep& step) {
   const Placement& placement = plan_->placements[step.placement];
   const Node& node = plan_->graph.node(placement.node);
   const auto inputs = gather(node);
-  OpCall call{node, {}, {}, {}};
-  for (size_t i = 0; i < inputs.size(); ++i) {
-    const bool present = node.inputs[i] != no_value;
-    call.inputs.push_back(present ? std::optional<Type>(type_of(inputs[i])) : std::nullopt);
-    const bool fixed = present && (plan_->graph.value(node.inputs[i]).constant || is_shape_like(inputs[i]));
-    call.constants.push_back(fixed && inputs[i].is_tensor() ? &inputs[i].tensor() : nullptr);
-  }
-  call.outputs = infer_outputs(call);
-  const Late& late = late_for(node, call, *plan_->devices[placement.device], inputs);
+  // Values of this run decide shapes only where types do not: what depends on values is prepared again for each.
+  const bool by_values = !has_known_types(late_call(node, inputs, false));
+  const OpCall call = late_call(node, inputs, by_values);
+  const Late& late = late_for(call, *plan_->devices[placement.device], binding_key(inputs, by_values));
   if (late.prepared == nullptr) {
     run_values(*late.kernel, call, placement);
     return;

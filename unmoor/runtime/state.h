@@ -61,7 +61,8 @@ class Session::State {
   void run_buffers(const RunStep& step, const Placement& placement);
   void run_values(const Kernel& kernel, const OpCall& call, const Placement& placement);
   void run_late(const RunStep& step);
-  const Late& late_for(const Node& node, const OpCall& call, Device& device, const std::vector<Data>& inputs);
+  OpCall late_call(const Node& node, const std::vector<Data>& inputs, bool with_values) const;
+  const Late& late_for(const OpCall& call, Device& device, std::string binding);
   void copy_step(const CopyStep& step);
   void call_step(const CallStep& step, Observer* observer);
   void trace(size_t index, const Step& step, Observer& observer);

@@ -22,32 +22,25 @@ Data widened_data(const Tensor& tensor, DType dtype) {
   return wide;
 }
 
-// A copy of what a step run alone is given; floats are widened as the inputs of a whole run are.
-Data step_input(const Data& data, const Type& type, const std::string& what) {
-  const auto* wanted = std::get_if<TensorType>(&type);
-  if (wanted == nullptr || !data.is_tensor()) return data;
+// The data as the plan wants it: widened where the plan runs in float64. Fails with InvalidArgument, naming it `what`.
+Data fitted(const Value& value, const Data& data, const std::string& what) {
+  const auto* wanted = std::get_if<TensorType>(&value.type);
+  if (wanted == nullptr) return data;
+  if (!data.is_tensor()) fail(ErrorKind::InvalidArgument, what, " must be a tensor");
   const TensorType& found = data.tensor().type();
-  const bool widens = wanted->dtype == DType::F64 && is_float(found.dtype);
-  if (wanted->is_known() && (found.shape != wanted->shape || (found.dtype != wanted->dtype && !widens))) {
-    fail(ErrorKind::InvalidArgument, what, " is ", found, ", not ", type);
+  if (wanted->is_known() && found.shape != wanted->shape) {
+    fail(ErrorKind::InvalidArgument, what, " has shape ", found.shape, ", not ", wanted->shape);
   }
-  return found.dtype == wanted->dtype || !widens ? Data(data.tensor().clone()) : widened_data(data.tensor(), DType::F64);
+  if (found.dtype == wanted->dtype) return data;
+  if (wanted->dtype == DType::F64 && is_float(found.dtype)) return widened_data(data.tensor(), DType::F64);
+  fail(ErrorKind::InvalidArgument, what, " is ", found.dtype, ", not ", wanted->dtype);
 }
 
 }  // namespace
 
 Data Session::State::checked_input(size_t index, const Data& data) const {
   const Value& value = plan_->graph.value(plan_->graph.inputs()[index]);
-  const auto* wanted = std::get_if<TensorType>(&value.type);
-  if (wanted == nullptr) return data;
-  if (!data.is_tensor()) fail(ErrorKind::InvalidArgument, "input '", value.name, "' must be a tensor");
-  const TensorType& found = data.tensor().type();
-  if (wanted->is_known() && found.shape != wanted->shape) {
-    fail(ErrorKind::InvalidArgument, "input '", value.name, "' has shape ", found.shape, ", not ", wanted->shape);
-  }
-  if (found.dtype == wanted->dtype) return data;
-  if (wanted->dtype == DType::F64 && is_float(found.dtype)) return widened_data(data.tensor(), DType::F64);
-  fail(ErrorKind::InvalidArgument, "input '", value.name, "' is ", found.dtype, ", not ", wanted->dtype);
+  return fitted(value, data, cat("input '", value.name, "'"));
 }
 
 void Session::State::execute(const Step& step, Observer* observer) {
@@ -144,7 +137,7 @@ std::vector<Data> Session::State::run_alone(size_t step, const std::vector<Data>
     const ValueId id = node.inputs[i];
     if (id == no_value || plan_->graph.value(id).constant) continue;
     if (i >= inputs.size() || !inputs[i]) fail(ErrorKind::InvalidArgument, "input ", i, " of step ", step, " was not given");
-    host_values_[Graph::index(id)] = step_input(inputs[i], plan_->graph.value(id).type, cat("input ", i, " of step ", step));
+    host_values_[Graph::index(id)] = fitted(plan_->graph.value(id), inputs[i], cat("input ", i, " of step ", step));
     if (placement.device != host_) copy_step(CopyStep{id, host_, placement.device, 0});
   }
   execute(plan_->steps[step], nullptr);

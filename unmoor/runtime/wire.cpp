@@ -189,7 +189,7 @@ json to_json(const PlanInfo& info) {
       refusals.push_back({{"device", refused.device}, {"kernel", refused.kernel}, {"reason", refused.reason}, {"detail", refused.detail}});
     }
     placements.push_back({{"node", placed.node}, {"op", placed.op}, {"device", placed.device}, {"kernel", placed.kernel},
-                          {"state", placed.state}, {"refusals", refusals}, {"also", placed.also}});
+                          {"state", placed.state}, {"refusals", refusals}, {"also", placed.also}, {"category", placed.category}});
   }
   json copies = json::array();
   for (const auto& copy : info.copies) {
@@ -208,6 +208,7 @@ PlanInfo plan_info_from(const json& from) {
       placed.refusals.push_back({refused.at("device"), refused.at("kernel"), refused.at("reason"), refused.at("detail")});
     }
     placed.also = item.at("also").get<std::vector<std::string>>();
+    placed.category = item.at("category");
     info.placements.push_back(std::move(placed));
   }
   for (const auto& copy : from.at("copies")) {

@@ -71,7 +71,7 @@ class Bench {
     const double first = runner.time_runs(inputs_, 1, 0).at(0);
     run.load_ms = runner.load_ms();
     run.prepare_ms = runner.prepare_ms();
-    run.first_ms = std::max(0.0, first - run.prepare_ms);
+    run.first_ms = first;
     result.runs.push_back(std::move(run));
     (void)runner.time_runs(inputs_, 1, 0);
   }

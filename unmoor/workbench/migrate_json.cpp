@@ -49,8 +49,7 @@ class Document {
     for (const PlacementInfo* node : nodes_) {
       graph["name"].push_back(node->node);
       graph["op"].push_back(node->op);
-      const Op* const op = all_ops().find(node->op);
-      graph["category"].push_back(op == nullptr ? "other" : std::string(name(op->category)));
+      graph["category"].push_back(node->category);
       graph["block"].push_back(block_of(node->node));
     }
     data["graph"] = std::move(graph);

@@ -29,7 +29,7 @@ export class Coverage {
     graph.name.forEach((name, i) => named.set(name, { name, op: graph.op[i], category: graph.category[i] || W.other }));
     for (const row of this.rows) {
       const name = page.nameOf(row.node);
-      if (!named.has(name)) named.set(name, { name, op: row.op ?? '', category: W.other });
+      if (!named.has(name)) named.set(name, { name, op: row.op ?? '', category: row.category || W.other });
       const platform = row.platform ?? this.platforms[0]?.name ?? '';
       if (!this.known.has(platform)) this.known.set(platform, new Map());
       this.known.get(platform)!.set(name, stateOf(row.state));

@@ -49,7 +49,7 @@ class PaperDriver final : public Driver {
 std::unique_ptr<Driver> open_paper(size_t) { return std::make_unique<PaperDriver>(); }
 Availability probe_paper() { return {}; }
 
-const std::vector<DType> dtypes{DType::F32, DType::F64, DType::I32, DType::I64, DType::Bool, DType::U8};
+const std::vector<DType> dtypes{DType::F32, DType::F64, DType::I64, DType::Bool};
 
 // The sources of every kernel for every case that it takes.
 std::vector<KernelSource> every_source() {

@@ -87,6 +87,10 @@ std::vector<double> tolerance(const Op& op, const CaseRun& run, const std::vecto
 
 void compare(const Op& op, const CaseRun& run, const Tensor& found, const Tensor& wanted, size_t output) {
   ASSERT_TRUE(found.type() == wanted.type());
+  if (op.rounding == Rounding::MoveBits && !is_float(wanted.dtype())) {
+    EXPECT_TRUE(std::ranges::equal(found.bytes(), wanted.bytes())) << run.kernel.name << " for " << run.a_case.text;
+    return;
+  }
   const auto expected = doubles(wanted);
   const auto values = doubles(found);
   const auto allowed = is_float(wanted.dtype()) ? tolerance(op, run, expected, output) : std::vector<double>(expected.size(), 0);
@@ -102,7 +106,7 @@ void compare(const Op& op, const CaseRun& run, const Tensor& found, const Tensor
   EXPECT_EQ(wrong, 0U) << run.kernel.name << " for " << run.a_case.text << ", of " << expected.size() << " elements";
 }
 
-const std::vector<DType> dtypes{DType::F32, DType::F64, DType::I32, DType::I64, DType::Bool, DType::U8, DType::I8};
+const std::vector<DType> dtypes{DType::F32, DType::F64, DType::I64, DType::Bool};
 
 class EveryKernel : public testing::TestWithParam<std::string> {};
 

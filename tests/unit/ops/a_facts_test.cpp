@@ -84,9 +84,7 @@ TEST(Arithmetic, maximum_and_minimum_keep_nan) {
   expect_same(result("Min f32[3]{nan,1,2} f32[3]{1,nan,1}"), {nan, nan, 1});
 }
 
-TEST(Unary, round_goes_to_even) {
-  expect_same(result("Round f32[6]{-2.5,-1.5,-0.5,0.5,1.5,2.5}"), {-2, -2, -0.0, 0, 2, 2});
-}
+TEST(Unary, round_goes_to_even) { expect_same(result("Round f32[6]{-2.5,-1.5,-0.5,0.5,1.5,2.5}"), {-2, -2, -0.0, 0, 2, 2}); }
 
 TEST(Clip, gives_the_maximum_where_bounds_cross) {
   expect_same(result("Clip f32[3]{-9,0,nan} f32[]{2} f32[]{-2}"), {-2, -2, nan});
@@ -118,8 +116,10 @@ TEST(Arg, prefers_the_first_or_the_last_and_nan) {
 }
 
 TEST(Pool, ceil_mode_starts_no_window_in_the_padding) {
-  EXPECT_EQ(run("MaxPool f32[1,1,6,6] kernel_shape=[2,2] strides=[3,3] pads=[1,1,1,1] ceil_mode=1")[0].tensor().shape(), (Shape{1, 1, 3, 3}));
-  EXPECT_EQ(run("AveragePool f32[1,1,4] kernel_shape=[2] strides=[3] pads=[1,1] ceil_mode=1")[0].tensor().shape(), (Shape{1, 1, 2}));
+  EXPECT_EQ(run("MaxPool f32[1,1,6,6] kernel_shape=[2,2] strides=[3,3] pads=[1,1,1,1] ceil_mode=1")[0].tensor().shape(),
+            (Shape{1, 1, 3, 3}));
+  EXPECT_EQ(run("AveragePool f32[1,1,4] kernel_shape=[2] strides=[3] pads=[1,1] ceil_mode=1")[0].tensor().shape(),
+            (Shape{1, 1, 2}));
 }
 
 TEST(Conv, gives_the_same_in_both_layouts) {
@@ -128,13 +128,15 @@ TEST(Conv, gives_the_same_in_both_layouts) {
 }
 
 TEST(Recurrent, a_short_sequence_leaves_zeros) {
-  const auto out = run("RNN f32[3,1,1]{1,1,1} f32[1,1,1]{1} f32[1,1,1]{0} - i32[1]{2} hidden_size=1 activations=[Relu] outputs=2");
+  const auto out =
+      run("RNN f32[3,1,1]{1,1,1} f32[1,1,1]{1} f32[1,1,1]{0} - i32[1]{2} hidden_size=1 activations=[Relu] outputs=2");
   EXPECT_THAT(doubles(out[0].tensor()), ElementsAre(1, 1, 0));
   EXPECT_THAT(doubles(out[1].tensor()), ElementsAre(1));
 }
 
 TEST(Quantize, rounds_ties_to_even_and_saturates) {
-  EXPECT_THAT(whole_result("QuantizeLinear f32[6]{-2.5,-0.5,0.5,1.5,300,-300} f32[]{1} i8[]{0}"), ElementsAre(-2, 0, 0, 2, 127, -128));
+  EXPECT_THAT(whole_result("QuantizeLinear f32[6]{-2.5,-0.5,0.5,1.5,300,-300} f32[]{1} i8[]{0}"),
+              ElementsAre(-2, 0, 0, 2, 127, -128));
   EXPECT_THAT(whole_result("QuantizeLinear f32[2]{nan,inf} f32[]{1} u8[]{3}"), ElementsAre(3, 255));
 }
 

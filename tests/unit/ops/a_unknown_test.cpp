@@ -45,7 +45,8 @@ void check(const Case& a_case, Known known, bool keep_constants) {
     const auto* more = std::get_if<TensorType>(&full[i]);
     if (less == nullptr || more == nullptr) continue;
     EXPECT_EQ(less->dtype, more->dtype);
-    EXPECT_TRUE(agree(less->shape, more->shape)) << "output " << i << ": " << to_text(*less) << " where all known gives " << to_text(*more);
+    EXPECT_TRUE(agree(less->shape, more->shape))
+        << "output " << i << ": " << to_text(*less) << " where all known gives " << to_text(*more);
   }
   call.outputs = types;
   cost_of(call);  // Must not need shapes.

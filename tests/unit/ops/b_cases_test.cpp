@@ -52,6 +52,15 @@ TEST(Cases, a_text_without_T_gives_one_case) {
   EXPECT_EQ(cases_of(op, {DType::F32, DType::F16}).size(), 1U);
 }
 
+TEST(Cases, integers_are_given_no_fractions) {
+  Op op = example();
+  op.inputs[0].dtypes = {DType::F32, DType::I32};
+  op.cases = {"T[1]{0.5}", "T[1]{2}"};
+  EXPECT_THAT(texts_of(cases_of(op, {DType::F32, DType::I32})),
+              ElementsAre("Example f32[1]{0.5}", "Example f32[1]{2}", "Example i32[1]{2}"));
+  EXPECT_THAT(error_of([] { (void)parse_case("Example i32[1]{0.5}"); }), HasSubstr("fraction"));
+}
+
 TEST(Cases, lists_quotes_and_tensors_are_single_alternatives) {
   Op op = example();
   op.cases = {"T[2] pads=[1,1],[0,1] mode=\"a,b c\" value=T[2]{3,4} to=T,i64"};

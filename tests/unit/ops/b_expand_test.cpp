@@ -81,7 +81,7 @@ double tolerance(DType dtype) {
   }
 }
 
-std::string difference(const Tensor& expected, const Tensor& found) {
+std::string difference(const Tensor& expected, const Tensor& found, Rounding rounding) {
   if (expected.type() != found.type()) return cat(found.type(), " instead of ", expected.type());
   if (expected.dtype() == DType::String) return expected.strings() == found.strings() ? "" : "other strings";
   if (expected.dtype() == DType::C64 || expected.dtype() == DType::C128) return "";
@@ -89,7 +89,12 @@ std::string difference(const Tensor& expected, const Tensor& found) {
   const auto b = doubles(found);
   double largest = 0;
   for (const double value : a) largest = std::isfinite(value) ? std::max(largest, std::fabs(value)) : largest;
+  size_t other_steps = 0;
   for (size_t i = 0; i < a.size(); ++i) {
+    if (rounding == Rounding::Quantise && !is_float(expected.dtype()) && std::fabs(a[i] - b[i]) == 1) {
+      if (++other_steps > 1 + a.size() / 10) return cat(other_steps, " elements are another step");
+      continue;
+    }
     if (a[i] == b[i] || (std::isnan(a[i]) && std::isnan(b[i]))) continue;
     // Near the dtype's limit one may overflow where the other does not; elsewhere only rounding may differ.
     const double allowed = tolerance(expected.dtype()) * std::max(std::fabs(a[i]), std::min(largest, 1.0));
@@ -133,10 +138,11 @@ TEST(EveryCase, an_expansion_computes_what_the_reference_does) {
       const auto expected = run_nodes(built.graph, built.inputs);
       const OpCall call = call_for(built.graph, built.graph.node(NodeId{0}));
       const auto found = run_nodes(expanded(call), built.inputs);
+      const Rounding rounding = all_ops().find(a_case.op)->rounding;
       ASSERT_EQ(found.size(), expected.size());
       for (size_t i = 0; i < found.size(); ++i) {
         if (!expected[i].is_tensor()) continue;
-        EXPECT_EQ(difference(expected[i].tensor(), found[i].tensor()), "") << "output " << i;
+        EXPECT_EQ(difference(expected[i].tensor(), found[i].tensor(), rounding), "") << "output " << i;
         ++checked;
       }
     } catch (const std::exception& error) {

@@ -112,6 +112,16 @@ bool Compiler::load_from_cache(CompiledKernel& kernel) const {
   return true;
 }
 
+void Compiler::compile(const std::vector<std::shared_ptr<CompiledKernel>>& missing) const {
+  if (missing.size() < worth_two_children) {
+    compile_in_child(missing, 0, 1);
+    return;
+  }
+  auto other = std::async(std::launch::async, [&] { compile_in_child(missing, 1, 2); });
+  compile_in_child(missing, 0, 2);
+  other.get();
+}
+
 void Compiler::compile_missing() {
   const std::lock_guard lock(mutex_);
   std::vector<std::shared_ptr<CompiledKernel>> missing;
@@ -119,12 +129,12 @@ void Compiler::compile_missing() {
     if (!kernel->is_loaded() && !load_from_cache(*kernel)) missing.push_back(kernel);
   }
   if (missing.empty()) return;
-  if (missing.size() < worth_two_children) {
-    compile_in_child(missing, 0, 1);
-  } else {
-    auto other = std::async(std::launch::async, [&] { compile_in_child(missing, 1, 2); });
-    compile_in_child(missing, 0, 2);
-    other.get();
+  try {
+    compile(missing);
+  } catch (...) {
+    // A kernel that cannot be compiled must not fail every later plan.
+    std::erase_if(kernels_, [](const auto& item) { return !item.second->is_loaded(); });
+    throw;
   }
   cache_.trim();
 }

@@ -48,6 +48,7 @@ class Compiler {
  private:
   std::string key_of(const KernelSource& source) const;
   bool load_from_cache(CompiledKernel& kernel) const;
+  void compile(const std::vector<std::shared_ptr<CompiledKernel>>& missing) const;
   void compile_in_child(const std::vector<std::shared_ptr<CompiledKernel>>& kernels, size_t first, size_t step) const;
 
   std::shared_ptr<Driver> driver_;

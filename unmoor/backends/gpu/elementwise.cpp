@@ -13,6 +13,9 @@ size_t kernel_rank(size_t axes) { return axes <= 1 ? 1 : axes <= 3 ? 3 : most_ax
 
 std::string letter(size_t input) { return std::string(1, static_cast<char>('a' + input)); }
 
+// Built-in functions have the short names.
+std::string entry_of(const Elementwise& what) { return cat("elementwise_", what.label); }
+
 // "(i0 * a_step0 + i1 * a_step1)"
 std::string position(const std::string& input, size_t rank) {
   std::string text;
@@ -21,7 +24,7 @@ std::string position(const std::string& input, size_t rank) {
 }
 
 std::string kernel_text(const Elementwise& what, size_t rank) {
-  std::string text = cat("KERNEL(", what.label, ")(");
+  std::string text = cat("KERNEL(", entry_of(what), ")(");
   for (size_t i = 0; i < what.input_types.size(); ++i) {
     text += cat("MEMORY(const ", element_name(what.input_types[i]), ", in_", letter(i), "), ");
     for (size_t axis = 0; axis < rank; ++axis) text += cat("const int ", letter(i), "_step", axis, ", ");
@@ -54,7 +57,7 @@ Launch elementwise(const Elementwise& what, const OpCall& call) {
   for (const auto input : what.inputs) walk.strides.push_back(broadcast_strides(call.input(input).shape, shape));
   walk = collapsed(walk);
   walk = padded(std::move(walk), kernel_rank(walk.rank()));
-  Launch launch(what.label, cat(math_text(), kernel_text(what, walk.rank())),
+  Launch launch(entry_of(what), cat(math_text(), kernel_text(what, walk.rank())),
                 real_defines(has_f64(what) ? DType::F64 : DType::F32));
   for (size_t i = 0; i < what.inputs.size(); ++i) launch.input(call, what.inputs[i]).integers(walk.strides[i]);
   launch.integers(walk.dims).output(call, 0).integer(shape.elements()).real(what.p).real(what.q).elements(shape.elements());

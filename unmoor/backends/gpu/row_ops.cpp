@@ -48,7 +48,7 @@ struct Rows {
 };
 
 Prepared normalize(const OpCall& call, GpuDevice& device, const Rows& rows) {
-  Launch launch("normalize", with_groups(text::unmoor_backends_gpu_kernels_normalize_inc), real_defines(call.output(0).dtype));
+  Launch launch("normalize_row", with_groups(text::unmoor_backends_gpu_kernels_normalize_inc), real_defines(call.output(0).dtype));
   launch.input(call, 0).input(call, 1).input(call, 2).output(call, 0).output(call, 1).output(call, 2);
   launch.integers({rows.count, rows.length, rows.channels, rows.centre ? 1 : 0, rows.has_bias ? 1 : 0, call.wants_output(1) ? 1 : 0,
                    call.wants_output(2) ? 1 : 0});

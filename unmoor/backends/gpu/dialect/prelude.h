@@ -17,6 +17,7 @@
 #define BID_Y ((int)get_group_id(1))
 #define BID_Z ((int)get_group_id(2))
 #define GDIM_X ((int)get_num_groups(0))
+#define INF INFINITY
 #if defined(cl_khr_fp64)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double f64;
@@ -43,6 +44,7 @@ typedef ulong u64;
 #define BID_Y unmoor_host::group(1)
 #define BID_Z unmoor_host::group(2)
 #define GDIM_X unmoor_host::groups(0)
+#define INF INFINITY
 #else
 #define KERNEL(name) extern "C" __global__ void __launch_bounds__(64) name
 #define HELPER static __device__ __forceinline__
@@ -53,7 +55,7 @@ typedef ulong u64;
 #define BID_Y ((int)blockIdx.y)
 #define BID_Z ((int)blockIdx.z)
 #define GDIM_X ((int)gridDim.x)
-#define INFINITY __int_as_float(0x7f800000)
+#define INF __int_as_float(0x7f800000)
 #endif
 #define GLOBAL
 #define LOCAL
@@ -73,6 +75,10 @@ typedef unsigned long long u64;
 // A buffer and where its operand begins, in elements.
 #define MEMORY(type, name) GLOBAL type* name, const i64 name##_at
 #define AT(name) name += name##_at
+
+// The places of n that this work-item of a group walks. Every work-item goes round equally often: PoCL 3.1 turns loops from TID to n into gathers
+// from wild addresses.
+#define EACH(i, n) for (int i##_from = 0, i = TID; i##_from < (n); i##_from += 64, i += 64) if (i < (n))
 
 // This work-item's element of n, or this work-group's row.
 #define ELEMENT(i, n)                                   \

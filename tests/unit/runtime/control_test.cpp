@@ -1,0 +1,114 @@
+#include <gtest/gtest.h>
+
+#include "tests/unit/passes/sketch.h"
+#include "unmoor/backends/reference/reference.h"
+#include "unmoor/runtime/session.h"
+
+namespace unmoor {
+namespace {
+
+using test::Sketch;
+
+std::shared_ptr<Device> reference() { return make_reference_backend()->open(0); }
+
+std::vector<double> first_output(const Graph& graph, const NamedData& inputs) {
+  Session session(make_plan(graph, {reference()}, {}));
+  return doubles(session.run(inputs).begin()->second.tensor());
+}
+
+SubGraph branch(const std::string& op, const std::vector<ValueId>&) {
+  Sketch sketch;
+  const ValueId x = sketch.input("captured", {3});
+  return std::make_shared<const Graph>(sketch.done({sketch.node(op, {x})}));
+}
+
+TEST(Control, if_takes_the_branch_that_its_condition_says) {
+  Sketch sketch;
+  const ValueId condition = sketch.input("condition", {}, DType::Bool);
+  const ValueId x = sketch.input("x", {3});
+  const ValueId y = sketch.node("If", {condition, x},
+                                {{"then_branch", branch("Neg", {})}, {"else_branch", branch("Abs", {})}, {"captures", int64_t{1}}});
+  const Graph graph = sketch.done({y});
+  const Tensor values = Tensor::from<float>({3}, {1, -2, 3});
+  EXPECT_EQ(first_output(graph, {{"condition", Tensor::scalar<bool>(true)}, {"x", values}}), (std::vector<double>{-1, 2, -3}));
+  EXPECT_EQ(first_output(graph, {{"condition", Tensor::scalar<bool>(false)}, {"x", values}}), (std::vector<double>{1, 2, 3}));
+}
+
+// state <- state + captured, with each state scanned out, until the trip count.
+Graph loop_graph() {
+  Sketch body;
+  (void)body.input("iteration", {}, DType::I64);
+  const ValueId going = body.input("going", {}, DType::Bool);
+  const ValueId state = body.input("state", {2});
+  const ValueId step = body.input("step", {2});
+  const ValueId next = body.node("Add", {state, step});
+  const ValueId still = body.node("Identity", {going});
+  const ValueId seen = body.node("Identity", {next});
+  const auto graph = std::make_shared<const Graph>(body.done({still, next, seen}));
+  Sketch sketch;
+  const ValueId count = sketch.input("count", {}, DType::I64);
+  const ValueId start = sketch.input("start", {2});
+  const ValueId captured = sketch.input("captured", {2});
+  const ValueId last = sketch.node("Loop", {count, no_value, start, captured}, {{"body", graph}, {"captures", int64_t{1}}}, 2);
+  (void)last;
+  const ValueId scanned = sketch.graph.nodes().back().outputs[1];
+  return sketch.done({scanned});
+}
+
+TEST(Control, a_loop_carries_its_state_and_stacks_what_it_scans) {
+  const NamedData inputs{{"count", Tensor::scalar<int64_t>(3)},
+                         {"start", Tensor::from<float>({2}, {0, 10})},
+                         {"captured", Tensor::from<float>({2}, {1, 2})}};
+  EXPECT_EQ(first_output(loop_graph(), inputs), (std::vector<double>{1, 12, 2, 14, 3, 16}));
+}
+
+TEST(Control, a_loop_that_never_runs_gives_an_empty_stack) {
+  const NamedData inputs{{"count", Tensor::scalar<int64_t>(0)},
+                         {"start", Tensor::from<float>({2}, {0, 10})},
+                         {"captured", Tensor::from<float>({2}, {1, 2})}};
+  EXPECT_EQ(first_output(loop_graph(), inputs), (std::vector<double>{}));
+}
+
+TEST(Control, scan_walks_backwards_and_along_other_axes) {
+  Sketch body;
+  const ValueId sum = body.input("sum", {2});
+  const ValueId item = body.input("item", {2});
+  const ValueId next = body.node("Add", {sum, item});
+  const auto graph = std::make_shared<const Graph>(body.done({next, body.node("Identity", {next})}));
+  Sketch sketch;
+  const ValueId start = sketch.input("start", {2});
+  const ValueId items = sketch.input("items", {2, 3});
+  (void)sketch.node("Scan", {start, items},
+                    {{"body", graph},
+                     {"num_scan_inputs", int64_t{1}},
+                     {"captures", int64_t{0}},
+                     {"scan_input_axes", std::vector<int64_t>{1}},
+                     {"scan_input_directions", std::vector<int64_t>{1}},
+                     {"scan_output_axes", std::vector<int64_t>{1}}},
+                    2);
+  const ValueId scanned = sketch.graph.nodes().back().outputs[1];
+  const NamedData inputs{{"start", Tensor::from<float>({2}, {0, 0})}, {"items", Tensor::from<float>({2, 3}, {1, 2, 3, 10, 20, 30})}};
+  EXPECT_EQ(first_output(sketch.done({scanned}), inputs), (std::vector<double>{3, 5, 6, 30, 50, 60}));
+}
+
+TEST(Control, shapes_that_only_data_tells_are_prepared_during_the_run) {
+  Sketch sketch;
+  const ValueId x = sketch.input("x", {5});
+  const ValueId where = sketch.node("NonZero", {x});
+  const ValueId flat = sketch.node("Squeeze", {where, sketch.ints({0})});
+  const ValueId taken = sketch.node("Gather", {x, flat});
+  const Graph graph = sketch.done({sketch.node("Neg", {taken})});
+  Session session(make_plan(graph, {reference()}, {}));
+  const auto run = [&](std::initializer_list<float> values) {
+    return doubles(session.run({{"x", Tensor::from<float>({5}, values)}}).begin()->second.tensor());
+  };
+  EXPECT_EQ(run({0, 1, 0, 2, 3}), (std::vector<double>{-1, -2, -3}));
+  EXPECT_GE(session.late_preparations(), 3U);
+  const size_t before = session.late_preparations();
+  EXPECT_EQ(run({4, 0, 5, 6, 0}), (std::vector<double>{-4, -5, -6}));
+  EXPECT_LE(session.late_preparations(), before + 1);
+  EXPECT_EQ(run({0, 0, 0, 0, 0}), (std::vector<double>{}));
+}
+
+}  // namespace
+}  // namespace unmoor

@@ -1,0 +1,246 @@
+#include "unmoor/runtime/session.h"
+
+#include <gmock/gmock.h>
+#include <gtest/gtest.h>
+
+#include <thread>
+
+#include "tests/support/fake_device.h"
+#include "tests/unit/passes/sketch.h"
+#include "unmoor/backends/cpu/cpu.h"
+#include "unmoor/backends/reference/reference.h"
+
+namespace unmoor {
+namespace {
+
+using test::FakeDevice;
+using test::Sketch;
+using testing::HasSubstr;
+
+std::shared_ptr<Device> reference() { return make_reference_backend()->open(0); }
+
+Tensor ramp(Shape shape, float start = 0) {
+  Tensor tensor(TensorType{DType::F32, std::move(shape)});
+  for (float& value : tensor.writable_span<float>()) value = start += 0.25F;
+  return tensor;
+}
+
+std::vector<double> values_of(const NamedData& outputs, const std::string& name) { return doubles(outputs.at(name).tensor()); }
+
+// Two products with light operators between and after them.
+Graph small_net() {
+  Sketch sketch;
+  const ValueId x = sketch.input("x", {4, 8});
+  const ValueId a = sketch.node("MatMul", {x, sketch.weights({8, 8})});
+  const ValueId b = sketch.node("Softplus", {a});
+  const ValueId c = sketch.node("Sin", {b});
+  const ValueId d = sketch.node("MatMul", {c, sketch.weights({8, 4})});
+  const ValueId e = sketch.node("Add", {d, sketch.node("Cos", {d})});
+  return sketch.done({e, c});
+}
+
+PlanOptions unfused() {
+  PlanOptions options;
+  options.passes.fuse = false;
+  return options;
+}
+
+NamedData run_on(const Graph& graph, std::vector<std::shared_ptr<Device>> devices, const NamedData& inputs, const PlanOptions& options = unfused()) {
+  return Session(make_plan(graph, std::move(devices), options)).run(inputs);
+}
+
+void expect_near(const NamedData& expected, const NamedData& actual) {
+  ASSERT_EQ(expected.size(), actual.size());
+  for (const auto& [name, data] : expected) {
+    const auto e = doubles(data.tensor());
+    const auto a = values_of(actual, name);
+    ASSERT_EQ(e.size(), a.size()) << name;
+    for (size_t i = 0; i < e.size(); ++i) EXPECT_NEAR(e[i], a[i], 1e-5 * (1 + std::fabs(e[i]))) << name << " at " << i;
+  }
+}
+
+TEST(Plan, forbid_lists_every_refused_node_before_anything_runs) {
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"MatMul", "Add"}, std::set<std::string>{"MatMul_3"});
+  PlanOptions options = unfused();
+  options.fallback = Fallback::Forbid;
+  try {
+    (void)make_plan(small_net(), {fake, reference()}, options);
+    FAIL() << "the plan was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+    for (const char* const part : {"Softplus_1", "Sin_2", "Cos_4", "MatMul_3", "the test refuses MatMul_3", "no kernel for Sin"}) {
+      EXPECT_THAT(error.what(), HasSubstr(part));
+    }
+  }
+  EXPECT_EQ(fake->counters.runs, 0U);
+}
+
+TEST(Plan, report_keeps_every_refusal_and_says_them_once_a_reason) {
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"MatMul", "Add", "Cos"}, std::set<std::string>{"MatMul_3"});
+  const auto plan = make_plan(small_net(), {fake, reference()}, unfused());
+  EXPECT_EQ(plan->fallback_count(), 3U);
+  EXPECT_THAT(plan->fallback_summary(), HasSubstr("attribute: the test refuses MatMul_3"));
+  EXPECT_THAT(plan->fallback_summary(), HasSubstr("no-kernel"));
+}
+
+TEST(Plan, values_cross_between_devices_by_copies_that_are_counted) {
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"MatMul", "Add", "Cos", "Softplus"});
+  const auto plan = make_plan(small_net(), {fake, reference()}, unfused());
+  // x in, the Softplus out, the Sin in, and the sum out.
+  EXPECT_EQ(plan->copy_count(), 4U);
+  EXPECT_EQ(plan->copied_bytes(), 4U * (32 + 32 + 32 + 16));
+  const NamedData inputs{{"x", ramp({4, 8})}};
+  expect_near(run_on(small_net(), {reference()}, inputs), Session(plan).run(inputs));
+}
+
+TEST(Plan, a_light_node_between_refused_ones_stays_with_them) {
+  Sketch sketch;
+  const ValueId x = sketch.input("x", {4});
+  const ValueId a = sketch.node("Sin", {sketch.node("Cos", {x})});
+  const Graph graph = sketch.done({sketch.node("Tan", {a})});
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"Sin"});
+  const auto plan = make_plan(graph, {fake, reference()}, unfused());
+  EXPECT_EQ(plan->copy_count(), 0U);
+  ASSERT_EQ(plan->placements.size(), 3U);
+  EXPECT_EQ(plan->placements[1].state, State::Choice);
+  EXPECT_EQ(plan->fallback_count(), 2U);
+}
+
+TEST(Plan, an_operator_is_expanded_on_its_device_before_it_falls_back) {
+  Sketch sketch;
+  const Graph graph = sketch.done({sketch.node("HardSwish", {sketch.input("x", {16})})});
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"Mul", "Add", "Div", "Clip", "Min", "Max", "HardSigmoid"});
+  const auto plan = make_plan(graph, {fake, reference()}, unfused());
+  EXPECT_EQ(plan->fallback_count(), 0U);
+  for (const Placement& placement : plan->placements) EXPECT_EQ(placement.state, State::Expanded);
+  const NamedData inputs{{"x", ramp({16}, -4)}};
+  expect_near(run_on(graph, {reference()}, inputs), Session(plan).run(inputs));
+}
+
+TEST(Plan, an_unknown_operator_is_named) {
+  Sketch sketch;
+  const Graph graph = sketch.done({sketch.node("acme:Fold", {sketch.input("x", {4})})});
+  try {
+    (void)make_plan(graph, {reference()}, unfused());
+    FAIL() << "the plan was made";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::Unsupported);
+    EXPECT_THAT(error.what(), HasSubstr("acme:Fold 'acme:Fold_0'"));
+  }
+}
+
+TEST(Session, every_fault_of_a_device_is_an_error_and_the_next_run_works) {
+  const NamedData inputs{{"x", ramp({4, 8})}};
+  const NamedData expected = run_on(small_net(), {reference()}, inputs);
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"MatMul", "Add", "Cos"});
+  Session session(make_plan(small_net(), {fake, reference()}, unfused()));
+  for (std::atomic<int>* fault : {&fake->faults.copies, &fake->faults.kernels}) {
+    for (int at = 0;; ++at) {
+      *fault = at;
+      try {
+        (void)session.run(inputs);
+        break;  // Past the last one.
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::Device);
+      }
+      *fault = -1;
+      expect_near(expected, session.run(inputs));
+    }
+    *fault = -1;
+  }
+}
+
+TEST(Session, a_failed_allocation_ends_planning_with_an_error) {
+  for (int at = 0; at < 3; ++at) {
+    auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"MatMul", "Add", "Cos"});
+    fake->faults.allocations = at;
+    EXPECT_THROW(Session(make_plan(small_net(), {fake, reference()}, unfused())), Error) << at;
+  }
+}
+
+TEST(Session, outputs_that_the_caller_keeps_stay_as_they_are) {
+  Session session(make_plan(small_net(), {make_cpu_backend()->open(0)}, {}));
+  const NamedData first = session.run({{"x", ramp({4, 8})}});
+  std::map<std::string, std::vector<double>> before;
+  for (const auto& [name, data] : first) before[name] = doubles(data.tensor());
+  (void)session.run({{"x", ramp({4, 8}, 3)}});
+  for (const auto& [name, values] : before) EXPECT_EQ(values_of(first, name), values) << name;
+}
+
+TEST(Session, an_input_that_does_not_fit_is_named) {
+  Session session(make_plan(small_net(), {reference()}, unfused()));
+  const auto words = [&](const NamedData& inputs) {
+    try {
+      (void)session.run(inputs);
+    } catch (const Error& error) {
+      EXPECT_EQ(error.kind(), ErrorKind::InvalidArgument);
+      return std::string(error.what());
+    }
+    return std::string();
+  };
+  EXPECT_THAT(words({}), HasSubstr("'x' was not given"));
+  EXPECT_THAT(words({{"x", ramp({4, 7})}}), HasSubstr("has shape [4,7], not [4,8]"));
+  EXPECT_THAT(words({{"x", ramp({4, 8})}, {"y", ramp({1})}}), HasSubstr("no input 'y'"));
+  EXPECT_THAT(words({{"x", Tensor(TensorType{DType::I64, {4, 8}})}}), HasSubstr("is int64, not float32"));
+}
+
+TEST(Session, sessions_of_one_plan_run_at_the_same_time) {
+  const auto plan = make_plan(small_net(), {make_cpu_backend()->open(0)}, {});
+  const NamedData inputs{{"x", ramp({4, 8})}};
+  const NamedData expected = Session(plan).run(inputs);
+  std::vector<std::thread> threads;
+  std::vector<NamedData> results(4);
+  for (NamedData& result : results) {
+    threads.emplace_back([&] {
+      Session session(plan);
+      for (int i = 0; i < 20; ++i) result = session.run(inputs);
+    });
+  }
+  for (std::thread& thread : threads) thread.join();
+  for (const NamedData& result : results) expect_near(expected, result);
+}
+
+TEST(Session, a_step_can_be_run_alone) {
+  Session session(make_plan(small_net(), {reference()}, unfused()));
+  const auto steps = session.steps();
+  const auto found = std::find_if(steps.begin(), steps.end(), [](const StepInfo& step) { return step.node == "Sin_2"; });
+  ASSERT_NE(found, steps.end());
+  const auto results = session.run_step(static_cast<size_t>(found - steps.begin()), {{found->inputs.at(0), ramp({4, 8})}});
+  EXPECT_NEAR(doubles(results.at(0).tensor())[0], std::sin(0.25), 1e-7);
+}
+
+class Names : public Observer {
+ public:
+  bool wants(const ValueInfo&) override { return true; }
+  void on_value(const ValueInfo& info, const Data&) override { names.push_back(info.name); }
+  bool wants_steps() override { return true; }
+  void on_step(const StepTrace& step) override { steps.push_back(step.node); }
+  std::vector<std::string> names;
+  std::vector<std::string> steps;
+};
+
+TEST(Session, an_observer_sees_every_value_and_step_also_on_a_device) {
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"MatMul", "Add", "Cos"});
+  Session session(make_plan(small_net(), {fake, reference()}, unfused()));
+  Names names;
+  (void)session.run({{"x", ramp({4, 8})}}, &names);
+  EXPECT_THAT(names.names, testing::ElementsAre("MatMul_0:0", "Softplus_1:0", "Sin_2:0", "MatMul_3:0", "Cos_4:0", "Add_5:0"));
+  EXPECT_THAT(names.steps, testing::IsSupersetOf({"MatMul_0", "Softplus_1", "Sin_2", "MatMul_3", "Cos_4", "Add_5"}));
+}
+
+TEST(ModelRunner, plans_once_for_each_set_of_shapes) {
+  Sketch sketch;
+  Shape shape{1, 4};
+  shape.set_symbol(0, "batch");
+  const ValueId x = sketch.input("x", shape);
+  const auto graph = std::make_shared<const Graph>(sketch.done({sketch.node("Relu", {x})}));
+  ModelRunner runner(graph, {reference()}, {});
+  const Session* const first = &runner.session_for({{"x", ramp({2, 4})}});
+  const Session* const second = &runner.session_for({{"x", ramp({3, 4})}});
+  EXPECT_NE(first, second);
+  EXPECT_EQ(first, &runner.session_for({{"x", ramp({2, 4}, 9)}}));
+  EXPECT_EQ(runner.run({{"x", ramp({5, 4})}}).begin()->second.tensor().shape(), (Shape{5, 4}));
+}
+
+}  // namespace
+}  // namespace unmoor
