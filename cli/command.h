@@ -24,4 +24,7 @@ int worker_main(int argc, char** argv);
 // A line of progress on the terminal, if there is one; `done` of `total`, with the time left. Empty `what` clears it.
 void show_progress(const std::string& what, size_t done, size_t total);
 
+// A line on standard error; nothing if it is empty.
+void show_note(const std::string& text);
+
 }  // namespace unmoor::cli

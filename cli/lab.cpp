@@ -1,5 +1,6 @@
 #include "cli/lab.h"
 
+#include <algorithm>
 #include <charconv>
 #include <chrono>
 
@@ -32,6 +33,12 @@ std::unique_ptr<ModelRunner> local_runner(std::shared_ptr<const Model> model, co
   return runner;
 }
 
+std::vector<ValueInfo> declared_inputs(const Model& model) {
+  std::vector<ValueInfo> inputs;
+  for (const ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.value(id).type, "", ""});
+  return inputs;
+}
+
 }  // namespace
 
 Settings settings_of(const Options& options, const std::string& device) {
@@ -52,12 +59,23 @@ Lab::Lab(const Options& options) : options_(options) {
   const auto start = std::chrono::steady_clock::now();
   model_ = std::make_shared<const Model>(read_onnx(options.model));
   load_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+  const auto wanted = declared_inputs(*model_);
+  given_ = read_inputs(options.inputs, wanted);
+  InputShapes shapes = parse_shapes(options.shapes);
+  for (const auto& [name, shape] : shapes) {
+    const bool known = std::ranges::any_of(wanted, [&](const ValueInfo& input) { return input.name == name; });
+    if (!known) fail(ErrorKind::InvalidArgument, "the model has no input '", name, "' (in --shapes)");
+  }
+  for (const auto& [name, data] : given_) {
+    if (data.is_tensor()) shapes[name] = data.tensor().shape();
+  }
+  chosen_ = choose_shapes(model_->graph, shapes);
 }
 
 PlanOptions Lab::plan_options() const {
   PlanOptions options;
   options.fallback = options_.fallback == "forbid" ? Fallback::Forbid : Fallback::Report;
-  options.shapes = parse_shapes(options_.shapes);
+  options.shapes = chosen_.shapes;
   options.passes.fuse = !options_.no_fuse;
   return options;
 }
@@ -83,16 +101,9 @@ PlanInfo Lab::placement(const std::string& device) const {
 }
 
 NamedData Lab::inputs() const {
-  std::vector<ValueInfo> wanted;
-  for (const ValueId id : model_->graph.inputs()) wanted.push_back({model_->graph.value(id).name, model_->graph.value(id).type, "", ""});
-  NamedData inputs = read_inputs(options_.inputs, wanted);
-  const GeneratorOptions generator{options_.seed, parse_range(options_.range), parse_shapes(options_.shapes)};
-  for (const auto& [name, shape] : generator.shapes) {
-    bool known = false;
-    for (const ValueInfo& input : wanted) known = known || input.name == name;
-    if (!known) fail(ErrorKind::InvalidArgument, "the model has no input '", name, "' (in --shapes)");
-  }
-  for (const ValueInfo& input : wanted) {
+  NamedData inputs = given_;
+  const GeneratorOptions generator{options_.seed, parse_range(options_.range), chosen_.shapes};
+  for (const ValueInfo& input : declared_inputs(*model_)) {
     if (!inputs.contains(input.name)) inputs[input.name] = generate_input(input, generator);
   }
   return inputs;

@@ -7,6 +7,8 @@
 #include "cli/options.h"
 #include "unmoor/formats/onnx/onnx.h"
 #include "unmoor/runtime/worker.h"
+#include "unmoor/workbench/align.h"
+#include "unmoor/workbench/inputs.h"
 
 namespace unmoor::cli {
 
@@ -27,17 +29,24 @@ class Lab {
   // Given inputs, and generated ones for the rest.
   NamedData inputs() const;
   PlanOptions plan_options() const;  // Fallback, shapes and fusing as the options say.
+  // What was chosen where the user left it open, in a line; empty if nothing.
+  const std::string& note() const { return chosen_.note; }
 
  private:
   const Options& options_;
   std::shared_ptr<const Model> model_;  // Shared with runners, which hold its graph.
   double load_ms_ = 0;
+  NamedData given_;       // Inputs from files.
+  ChosenShapes chosen_;
 };
 
 // The settings of one device from --set DEVICE.KEY=VALUE and --threads. Fails with InvalidArgument on text that is none.
 Settings settings_of(const Options& options, const std::string& device);
 // The plan of a runner that Lab made.
 PlanInfo plan_of(Runner& runner);
+// Aligns two runners that were opened by these names; where they differ inside a fused step, once more without fusing.
+AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
+                    const NamedData& inputs, const AlignOptions& options);
 // The worker's side of Lab::runner.
 std::unique_ptr<ModelRunner> open_for_worker(const WorkerRequest& request);
 

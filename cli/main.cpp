@@ -8,6 +8,7 @@
 #include "cli/command.h"
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
+#include "unmoor/base/sha256.h"
 #include "unmoor/workbench/report.h"
 
 namespace unmoor::cli {
@@ -39,11 +40,26 @@ Outcome run_tool(const Options& options, json& result) {
   fail(ErrorKind::Internal, "there is no tool '", options.tool, "'");
 }
 
+std::string file_hash(const std::string& path) {
+  Sha256 hash;
+  hash.add(MappedFile::open(path)->bytes());
+  return hash.finish();
+}
+
+std::string command_name(const Options& options) { return options.tool.empty() ? "unmoor" : cat("unmoor ", options.tool); }
+
 // The tool's outcome; what it throws becomes one too.
 Outcome guarded(const Options& options, json& result) {
   Outcome outcome;
+  if (!options.wrong_use.empty()) {
+    outcome.status = Status::usage;
+    outcome.reason = options.wrong_use;
+    outcome.text = fmt::format("{}: {}\nTry '{} --help'.\n", command_name(options), options.wrong_use, command_name(options));
+    return outcome;
+  }
   try {
     outcome = run_tool(options, result);
+    if (options.hash && result.contains("model")) result["model"]["sha256"] = file_hash(options.model);
     if (!options.html.empty()) {
       json page = result;
       page["status"] = outcome.status;
@@ -85,7 +101,7 @@ int run(const Options& options) {
     fmt::print(to, "{}", outcome.text);
   }
   if (std::fflush(stdout) != 0) {
-    fmt::print(stderr, "unmoor {}: the result could not be written: standard output is closed or full\n", options.tool);
+    fmt::print(stderr, "{}: the result could not be written: standard output is closed or full\n", command_name(options));
     return Status::usage;
   }
   return status;
@@ -99,7 +115,8 @@ int main(int argc, char** argv) {
   try {
     if (argc > 1 && std::string_view(argv[1]).starts_with("--worker")) return worker_main(argc, argv);
     Options options;
-    if (const auto status = parse(argc, argv, options)) return *status;
+    const auto status = parse(argc, argv, options);
+    if (status && options.wrong_use.empty()) return *status;
     return run(options);
   } catch (const std::exception& error) {
     fmt::print(stderr, "unmoor: {}\n", error.what());

@@ -12,6 +12,7 @@ struct Options {
   std::string tool;
   std::string model;
   std::string command_line;           // As typed, for reports.
+  std::string wrong_use;              // Why the command line could not be understood.
   std::vector<std::string> devices;   // --on, --to
   std::string reference = "reference";
   std::string target = "cpu";
@@ -44,7 +45,8 @@ struct Options {
 // Exit status, as documented in --help.
 enum Status : int { fine = 0, finding = 1, usage = 2, environment = 3, internal = 4 };
 
-// Parses the command line. Returns an exit status if there is nothing more to do (help, version, wrong use).
+// Parses the command line. Returns an exit status if there is nothing more to do (help, version) or it was wrong: then `wrong_use`, `tool` and
+// `json` are set.
 std::optional<int> parse(int argc, char** argv, Options& options);
 
 }  // namespace unmoor::cli

@@ -1,4 +1,6 @@
 #include <CLI/CLI.hpp>
+#include <sstream>
+#include <string_view>
 
 #include "cli/options.h"
 
@@ -8,6 +10,54 @@ namespace {
 constexpr const char* footer =
     "Exit status: 0 fine, 1 a finding (differs, unsupported), 2 wrong use or bad input, 3 something is missing on this machine, "
     "4 an error of ours.";
+
+constexpr size_t terminal = 80;
+constexpr size_t indent = 26;  // Of what an option does.
+
+// Words in lines of at most `width`, the lines after the first behind `margin` spaces. Line breaks of the text stay.
+std::string wrapped(const std::string& text, size_t width, size_t margin) {
+  std::string result;
+  std::istringstream lines(text);
+  std::string line;
+  std::string word;
+  const std::string next_line = "\n" + std::string(margin, ' ');
+  while (std::getline(lines, line)) {
+    if (!result.empty()) result += line.empty() ? "\n" : next_line;
+    std::istringstream words(line);
+    size_t column = 0;
+    while (words >> word) {
+      const bool fits = column + 1 + word.size() <= width;
+      if (column > 0) result += fits ? " " : next_line;
+      column = column == 0 || !fits ? word.size() : column + 1 + word.size();
+      result += word;
+    }
+  }
+  return result;
+}
+
+std::string two_columns(const std::string& name, const std::string& what) {
+  std::string head = "  " + name;
+  head += head.size() + 2 > indent ? "\n" + std::string(indent, ' ') : std::string(indent - head.size(), ' ');
+  return head + wrapped(what, terminal - indent, indent) + "\n";
+}
+
+// Help that fits a terminal of 80 columns; docs/cli.md is made of it.
+class HelpFormatter : public CLI::Formatter {
+ public:
+  std::string make_description(const CLI::App* app) const override { return wrapped(app->get_description(), terminal, 0) + ".\n\n"; }
+  std::string make_subcommand(const CLI::App* tool) const override { return two_columns(tool->get_name(), tool->get_description()); }
+  std::string make_footer(const CLI::App* app) const override { return wrapped(app->get_footer(), terminal, 0) + "\n"; }
+  std::string make_option_opts(const CLI::Option* option) const override {
+    const std::string type = option->get_type_name();  // With what its checks say behind a colon.
+    return option->get_type_size() == 0 || option->get_positional() ? "" : " " + type.substr(0, type.find(':'));
+  }
+  std::string make_option(const CLI::Option* option, bool is_positional) const override {
+    std::string what = option->get_description();
+    if (!option->get_default_str().empty()) what += " (default: " + option->get_default_str() + ")";
+    if (!is_positional && option->get_required()) what += " (required)";
+    return two_columns(make_option_name(option, is_positional) + make_option_opts(option), what);
+  }
+};
 
 // Defines the flags that tools share.
 class Flags {
@@ -19,41 +69,48 @@ class Flags {
     return *this;
   }
   Flags& on(const char* otherwise) {
-    tool_.add_option("--on", options_.devices, "devices, as backend[:index]: cpu, opencl, reference")->delimiter(',')->default_val(otherwise);
+    tool_.add_option("--on", options_.devices, "devices, as backend[:index]: cpu, opencl, reference")
+        ->type_name("DEVICE,...")
+        ->allow_extra_args(false)
+        ->delimiter(',')
+        ->default_val(otherwise);
     return *this;
   }
   Flags& to() {
-    tool_.add_option("--to", options_.devices, "the device to move to, as backend[:index]")->required()->expected(1);
+    tool_.add_option("--to", options_.devices, "the device to move to, as backend[:index]")->type_name("DEVICE")->required()->expected(1);
     return *this;
   }
   Flags& fallback() {
-    tool_.add_option("--fallback", options_.fallback, "what to do with nodes that the device refuses: run them on the cpu and say so, or fail")
+    tool_.add_option("--fallback", options_.fallback, "nodes that the device refuses: 'report' runs them on the cpu and says so, 'forbid' fails")
+        ->type_name("POLICY")
         ->check(CLI::IsMember({"report", "forbid"}))
         ->capture_default_str();
     return *this;
   }
   Flags& inputs() {
-    tool_.add_option("-i,--input", options_.inputs, "NAME=FILE (.npy, .pb), FILE.npz by name, or one FILE.npy; what is not given is generated");
-    tool_.add_option("--shapes", options_.shapes, "shapes of generated inputs: x:1x3x224x224, x:[1,3,224,224] or 'x:1,3;y:2'");
-    tool_.add_option("--seed", options_.seed, "for generated inputs")->capture_default_str();
-    tool_.add_option("--range", options_.range, "LOW,HIGH: generated floats are uniform in it, not normal");
+    tool_.add_option("-i,--input", options_.inputs, "NAME=FILE (.npy, .pb), FILE.npz by name, or one FILE.npy; what is not given is generated")
+        ->type_name("INPUT")
+        ->allow_extra_args(false);
+    tool_.add_option("--shapes", options_.shapes, "shapes of generated inputs: x:1x3x224x224, x:[1,3,224,224] or 'x:1,3;y:2'")->type_name("SHAPES");
+    tool_.add_option("--seed", options_.seed, "for generated inputs")->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
+    tool_.add_option("--range", options_.range, "generated floats are uniform in this range, not normal")->type_name("LOW,HIGH");
     return *this;
   }
   Flags& settings() {
-    tool_.add_option("--set", options_.settings, "a device's option: DEVICE.KEY=VALUE, such as cpu.threads=2");
+    tool_.add_option("--set", options_.settings, "an option of a device, such as cpu.threads=2")->type_name("DEVICE.KEY=VALUE")->allow_extra_args(false);
     return *this;
   }
   Flags& threads() {
-    tool_.add_option("--threads", options_.threads, "threads of the cpu device; 0: one a core")->capture_default_str();
+    tool_.add_option("--threads", options_.threads, "threads of the cpu device; 0: one a core")->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
     return *this;
   }
   Flags& narrowed() {
-    tool_.add_option("--node", options_.nodes, "only these nodes")->delimiter(',');
-    tool_.add_option("--op", options_.ops, "only these operators")->delimiter(',');
+    tool_.add_option("--node", options_.nodes, "only these nodes")->type_name("NAME,...")->allow_extra_args(false)->delimiter(',');
+    tool_.add_option("--op", options_.ops, "only these operators")->type_name("TYPE,...")->allow_extra_args(false)->delimiter(',');
     return *this;
   }
   Flags& html() {
-    tool_.add_option("--html", options_.html, "writes the result as one self-contained page");
+    tool_.add_option("--html", options_.html, "writes the result as one self-contained page")->type_name("FILE");
     return *this;
   }
   Flags& results() {
@@ -82,31 +139,31 @@ void add_model_tools(CLI::App& app, Options& options) {
   add_tool(app, options, "migrate", "The main job: what a device takes, whether numbers agree, how fast it is, one verdict",
            "unmoor migrate model.onnx --to opencl --html report.html")
       .model().to().inputs().threads().settings().html().hash().results()
-      .tool().add_option("--seconds", options.seconds, "of warm runs for each device")->capture_default_str();
+      .tool().add_option("--seconds", options.seconds, "of warm runs for each device")->type_name("S")->check(CLI::NonNegativeNumber)->capture_default_str();
   add_tool(app, options, "scan", "Which nodes a device takes, which it refuses and why; runs nothing",
            "unmoor scan model.onnx --on opencl,cpu")
       .model().on("cpu").narrowed().settings().html().hash().results()
-      .tool().add_option("--shapes", options.shapes, "input shapes: x:1x3x224x224");
+      .tool().add_option("--shapes", options.shapes, "input shapes: x:1x3x224x224")->type_name("SHAPES");
   auto& run = add_tool(app, options, "run", "One inference",
                        "unmoor run model.onnx -i x=image.npy -o out.npz --on opencl --fallback forbid")
                   .model().on("cpu").fallback().inputs().threads().settings().html().hash().results().tool();
-  run.add_option("-o,--output", options.output, "writes the outputs: FILE.npz");
-  run.add_option("--dump", options.dump, "writes every value of the run into this folder");
+  run.add_option("-o,--output", options.output, "writes the outputs: FILE.npz")->type_name("FILE");
+  run.add_option("--dump", options.dump, "writes every value of the run into this folder")->type_name("FOLDER");
   run.add_flag("--explain", options.explain, "prints where each node runs, and why not elsewhere");
   run.add_flag("--kernels", options.kernels, "as --explain, with every kernel that was asked");
   run.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   auto& align = add_tool(app, options, "align", "Where two devices first disagree, and by how much",
                          "unmoor align model.onnx --reference reference --target opencl")
                     .model().inputs().threads().settings().html().hash().results().narrowed().tool();
-  align.add_option("--reference", options.reference, "a device, or a folder written by run --dump")->capture_default_str();
-  align.add_option("--target", options.target, "a device, or a folder written by run --dump")->capture_default_str();
-  align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's");
-  align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's");
+  align.add_option("--reference", options.reference, "a device, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
+  align.add_option("--target", options.target, "a device, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
+  align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X")->check(CLI::NonNegativeNumber);
+  align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X")->check(CLI::NonNegativeNumber);
   align.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   auto& bench = add_tool(app, options, "bench", "Load, preparation, first run and warm runs, apart",
                          "unmoor bench model.onnx --on cpu,opencl --threads 2")
                     .model().on("cpu").inputs().threads().settings().html().hash().results().tool();
-  bench.add_option("--seconds", options.seconds, "of warm runs for each device, at least five runs")->capture_default_str();
+  bench.add_option("--seconds", options.seconds, "of warm runs for each device, at least five runs")->type_name("S")->check(CLI::NonNegativeNumber)->capture_default_str();
   bench.add_flag("--serve", options.serve, "answers 'run N' on standard input with N times in milliseconds; 'quit' ends");
 }
 
@@ -116,16 +173,17 @@ void add_device_tools(CLI::App& app, Options& options) {
   auto& conformance = add_tool(app, options, "conformance", "Every operator's cases on a device against the reference",
                                "unmoor conformance --on opencl --op Softmax,MatMul")
                           .on("cpu").settings().threads().results().tool();
-  conformance.add_option("--op", options.ops, "only these operators")->delimiter(',');
-  conformance.add_option("--category", options.category, "only operators of this category: conv, matmul, …");
-  conformance.add_option("--case", options.case_text, "one case: \"Softmax f32[2,17,3] axis=1\"");
+  conformance.add_option("--op", options.ops, "only these operators")->type_name("TYPE,...")->allow_extra_args(false)->delimiter(',');
+  conformance.add_option("--category", options.category, "only operators of this category: conv, matmul, …")->type_name("NAME");
+  conformance.add_option("--case", options.case_text, "one case: \"Softmax f32[2,17,3] axis=1\"")->type_name("CASE");
 }
 
 }  // namespace
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
   for (int i = 0; i < argc; ++i) options.command_line += (i == 0 ? std::string("unmoor") : std::string(" ") + argv[i]);
-  CLI::App app("Unmoor moves a trained model from the machine it was built on to another accelerator.");
+  CLI::App app("Unmoor moves a trained model from the machine it was built on to another accelerator.", "unmoor");
+  app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "unmoor " UNMOOR_VERSION);
   app.require_subcommand(1);
   app.footer(footer);
@@ -134,7 +192,13 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {
-    return app.exit(error) == 0 ? Status::fine : Status::usage;
+    if (error.get_exit_code() == 0) return app.exit(error);
+    for (const CLI::App* tool : app.get_subcommands([&](const CLI::App* each) { return argc > 1 && each->get_name() == argv[1]; })) {
+      options.tool = tool->get_name();
+    }
+    for (int i = 1; i < argc; ++i) options.json = options.json || std::string_view(argv[i]) == "--json";
+    options.wrong_use = error.what();
+    return Status::usage;
   }
   for (const CLI::App* tool : app.get_subcommands()) options.tool = tool->get_name();
   return std::nullopt;

@@ -28,4 +28,8 @@ void show_progress(const std::string& what, size_t done, size_t total) {
   std::fflush(stderr);
 }
 
+void show_note(const std::string& text) {
+  if (!text.empty()) fmt::print(stderr, "note: {}\n", text);
+}
+
 }  // namespace unmoor::cli

@@ -10,9 +10,10 @@
 namespace unmoor::cli {
 namespace {
 
-std::unique_ptr<Runner> side(const Lab& lab, const std::string& name, bool is_reference) {
+std::unique_ptr<Runner> side(const Lab& lab, const std::string& name, bool is_reference, bool fuse) {
   if (is_dump(name)) return open_dump(name);
   PlanOptions options = lab.plan_options();
+  options.passes.fuse = options.passes.fuse && fuse;
   options.passes.widen_to_float64 = is_reference && parse_device(name).backend == "reference";
   return lab.runner(name, options);
 }
@@ -29,10 +30,21 @@ NamedData inputs_for(const Lab& lab, Runner& reference) {
 
 }  // namespace
 
+AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
+                    const NamedData& inputs, const AlignOptions& options) {
+  AlignResult result = align(reference, target, inputs, options);
+  if (lab.options().no_fuse || is_dump(target_name) || (result.first_divergent.empty() && result.first_nonfinite.empty())) return result;
+  const auto unfused_reference = side(lab, reference_name, true, false);
+  const auto unfused_target = side(lab, target_name, false, false);
+  refine(result, align(*unfused_reference, *unfused_target, inputs, options), plan_of(target));
+  return result;
+}
+
 Outcome align_command(const Options& options, nlohmann::json& result) {
   const Lab lab(options);
-  const auto reference = side(lab, options.reference, true);
-  const auto target = side(lab, options.target, false);
+  show_note(lab.note());
+  const auto reference = side(lab, options.reference, true, true);
+  const auto target = side(lab, options.target, false, true);
   const NamedData inputs = inputs_for(lab, *reference);
   result["model"] = model_json(lab.model(), &inputs);
   AlignOptions align_options;
@@ -40,15 +52,15 @@ Outcome align_command(const Options& options, nlohmann::json& result) {
   align_options.nodes = options.nodes;
   align_options.ops = options.ops;
   align_options.progress = show_progress;
-  const AlignResult aligned = align(*reference, *target, inputs, align_options);
-  result.update(aligned.to_json());
-  result["environment"]["devices"] = {aligned.reference, aligned.target};
+  const AlignResult found = aligned(lab, options.reference, *reference, options.target, *target, inputs, align_options);
+  result.update(found.to_json());
+  result["environment"]["devices"] = {found.reference, found.target};
   Outcome outcome;
-  outcome.text = aligned.text();
-  if (aligned.verdict != "match") {
+  outcome.text = found.text();
+  if (found.verdict != "match") {
     outcome.status = Status::finding;
-    outcome.reason = aligned.first_divergent.empty() ? "outputs differ, though every kernel alone is within tolerance"
-                                                     : fmt::format("'{}' is the first node that differs", aligned.first_divergent);
+    outcome.reason = found.first_divergent.empty() ? "outputs differ, though every kernel alone is within tolerance"
+                                                   : fmt::format("'{}' is the first node that differs", found.first_divergent);
   }
   return outcome;
 }

@@ -34,6 +34,7 @@ void serve(Runner& runner, const NamedData& inputs) {
 
 Outcome bench_command(const Options& options, json& result) {
   const Lab lab(options);
+  show_note(lab.note());
   const NamedData inputs = lab.inputs();
   result["model"] = model_json(lab.model(), &inputs);
   if (options.serve) {

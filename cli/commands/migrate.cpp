@@ -36,13 +36,13 @@ DoctorResult run_doctor(const Options& options) {
   return doctor_result(options, ignored);
 }
 
-AlignResult run_align(const Lab& lab, Runner& target, const NamedData& inputs) {
+AlignResult run_align(const Lab& lab, const std::string& target_name, Runner& target, const NamedData& inputs) {
   PlanOptions options = lab.plan_options();
   options.passes.widen_to_float64 = true;
   const auto reference = lab.runner("reference", options);
   AlignOptions align_options;
   align_options.progress = show_progress;
-  return align(*reference, target, inputs, align_options);
+  return aligned(lab, "reference", *reference, target_name, target, inputs, align_options);
 }
 
 BenchResult run_bench(const Lab& lab, const std::string& target, const NamedData& inputs) {
@@ -69,7 +69,7 @@ Migration run_parts(const Lab& lab, const std::string& target, const NamedData& 
     return plan_of(*runner);
   });
   if (runner == nullptr || !found.plan.result) return found;
-  found.align = attempt<AlignResult>("align", [&] { return run_align(lab, *runner, inputs); });
+  found.align = attempt<AlignResult>("align", [&] { return run_align(lab, target, *runner, inputs); });
   found.steps = attempt<std::vector<StepTrace>>("profile", [&] {
     (void)runner->run(inputs);
     StepRecorder recorder;
@@ -87,6 +87,7 @@ Outcome migrate_command(const Options& options, nlohmann::json& result) {
   const DeviceName target = parse_device(options.devices.at(0));
   (void)make_backend(target.backend);  // An unknown or absent platform is said before anything runs.
   const Lab lab(options);
+  show_note(lab.note());
   const NamedData inputs = lab.inputs();
   result["model"] = model_json(lab.model(), &inputs);
   result["environment"]["devices"] = {target.text(), source};

@@ -18,6 +18,7 @@ bool listed(const std::vector<std::string>& list, const std::string& name) {
 
 Outcome scan_command(const Options& options, nlohmann::json& result) {
   const Lab lab(options);
+  show_note(lab.note());
   result["model"] = model_json(lab.model(), nullptr);
   ScanResult found;
   for (const std::string& device : options.devices) {

@@ -47,6 +47,7 @@ class EntireComparison : public Observer {
   void on_value(const ValueInfo& info, const Data& data) override {
     AlignedValue value{info.name, info.node, info.op, dtype_of(data)};
     value.finite = all_finite(data);
+    value.nan = !value.finite && has_nan(data);
     const auto found = expected_.find(info.name);
     if (found != expected_.end()) value.entire = compare(found->second, data, value.dtype, options_.tolerance);
     values.push_back(std::move(value));
@@ -203,7 +204,10 @@ class Alignment {
   }
 
   void find_nonfinite(const std::set<std::string>& finite) {
-    const auto first = std::ranges::find_if(result_.values, [](const AlignedValue& value) { return !value.finite; });
+    // Infinities that the reference has at the same places, such as those of a mask, are meant.
+    const auto first = std::ranges::find_if(result_.values, [](const AlignedValue& value) {
+      return !value.finite && (value.nan || !value.entire || !value.entire->problem.empty() || value.entire->class_mismatch > 0);
+    });
     if (first == result_.values.end()) return;
     result_.first_nonfinite = first->node;
     result_.nonfinite_origin = "its inputs are finite";
@@ -239,6 +243,18 @@ double output_limit(DType stored) {
     case DType::F32: return 1e-4;
     case DType::F16: return 1e-2;
     default: return 5e-2;
+  }
+}
+
+void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& plan) {
+  const auto inside = [&plan](const std::string& node, const std::string& wanted) {
+    const auto placed = std::ranges::find(plan.placements, node, &PlacementInfo::node);
+    return placed != plan.placements.end() && std::ranges::find(placed->also, wanted) != placed->also.end();
+  };
+  if (inside(result.first_divergent, unfused.first_divergent)) result.first_divergent = unfused.first_divergent;
+  if (inside(result.first_nonfinite, unfused.first_nonfinite)) {
+    result.first_nonfinite = unfused.first_nonfinite;
+    result.nonfinite_origin = unfused.nonfinite_origin;
   }
 }
 

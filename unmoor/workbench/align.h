@@ -27,6 +27,7 @@ struct AlignedValue {
   std::optional<Metrics> single = std::nullopt;      // The target's kernel alone, on the reference's inputs rounded to its dtype.
   std::optional<Metrics> entire = std::nullopt;      // The target's own run.
   bool finite = true;                                // The target's value holds no NaN and no infinity.
+  bool nan = false;                                  // It holds a NaN.
   std::string verdict = {};                          // match, differ, hidden
 };
 
@@ -35,7 +36,7 @@ struct AlignResult {
   std::string target;
   std::string verdict;                // match or differ
   std::string first_divergent;        // A node's name; empty if there is none.
-  std::string first_nonfinite;
+  std::string first_nonfinite;        // Makes a NaN, or an infinity that the reference does not have.
   std::string nonfinite_origin;       // In words.
   std::vector<AlignedValue> values;   // In the target's order.
   std::vector<AlignedValue> outputs;  // By the model's output names; judged by their entire error.
@@ -49,6 +50,9 @@ struct AlignResult {
 // Runs both on the same inputs and compares every value that both show, then each kernel of the target alone. The reference's values are kept in
 // memory while the target runs.
 AlignResult align(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options);
+
+// Where a fused step is the first divergent or non-finite one: names the node inside it, from an alignment of the same two without fusing.
+void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& plan);
 
 // The largest relative L2 error that an output of this type may have after a whole run.
 double output_limit(DType stored);

@@ -204,4 +204,10 @@ bool all_finite(const Data& data) {
   return std::ranges::all_of(doubles(data.tensor()), [](double value) { return std::isfinite(value); });
 }
 
+bool has_nan(const Data& data) {
+  if (data.is_sequence()) return std::ranges::any_of(data.sequence().items, has_nan);
+  if (!data.is_tensor() || !is_float(data.tensor().dtype())) return false;
+  return std::ranges::any_of(doubles(data.tensor()), [](double value) { return std::isnan(value); });
+}
+
 }  // namespace unmoor

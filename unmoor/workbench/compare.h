@@ -47,5 +47,6 @@ Metrics compare(const Data& expected, const Data& actual, DType stored, const st
 
 nlohmann::json metrics_json(const Metrics& metrics);
 bool all_finite(const Data& data);
+bool has_nan(const Data& data);
 
 }  // namespace unmoor

@@ -1,5 +1,7 @@
 #include "unmoor/workbench/inputs.h"
 
+#include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <numbers>
@@ -64,6 +66,52 @@ InputShapes parse_shapes(const std::string& text) {
     rest = end == std::string_view::npos ? std::string_view() : rest.substr(end + 1);
   }
   return shapes;
+}
+
+namespace {
+
+// All unknown dimensions at `size`, first axes at 1. Inputs without a rank are left out.
+InputShapes shapes_of_size(const Graph& graph, const InputShapes& given, int64_t size) {
+  InputShapes shapes = given;
+  for (const ValueId id : graph.inputs()) {
+    const Value& value = graph.value(id);
+    const auto* type = std::get_if<TensorType>(&value.type);
+    if (type == nullptr || !type->shape.has_rank() || shapes.contains(value.name)) continue;
+    Shape shape = type->shape;
+    for (size_t axis = 0; axis < shape.rank(); ++axis) {
+      if (shape[axis] < 0) shape.set(axis, axis == 0 ? 1 : size);
+    }
+    shapes[value.name] = shape;
+  }
+  return shapes;
+}
+
+bool fits(const Graph& graph, const InputShapes& shapes) {
+  try {
+    (void)with_shapes(graph, shapes);
+    return true;
+  } catch (const Error&) {
+    return false;
+  }
+}
+
+}  // namespace
+
+ChosenShapes choose_shapes(const Graph& graph, const InputShapes& given) {
+  constexpr std::array<int64_t, 16> sizes{8, 16, 32, 48, 64, 96, 128, 160, 192, 224, 256, 320, 384, 512, 576, 640};
+  const InputShapes ones = shapes_of_size(graph, given, 1);
+  const bool open = std::ranges::any_of(graph.inputs(), [&](ValueId id) { return !given.contains(graph.value(id).name) && !is_known(graph.value(id).type); });
+  if (!open || fits(graph, ones)) return {ones, ""};
+  for (const int64_t size : sizes) {
+    InputShapes shapes = shapes_of_size(graph, given, size);
+    if (!fits(graph, shapes)) continue;
+    std::string list;
+    for (const auto& [name, shape] : shapes) {
+      if (!given.contains(name)) list += cat(list.empty() ? "" : ", ", name, " ", shape);
+    }
+    return {shapes, cat("the model does not take sizes of 1: chosen were ", list, "; give others with --shapes")};
+  }
+  return {ones, ""};
 }
 
 NamedData read_inputs(const std::vector<std::string>& texts, const std::vector<ValueInfo>& wanted) {

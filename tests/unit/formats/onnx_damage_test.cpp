@@ -9,6 +9,7 @@ namespace unmoor {
 namespace {
 
 using namespace model_text;
+using Ints = std::vector<int64_t>;
 
 // Small models that use every message there is.
 std::vector<std::string> seeds() {
@@ -21,7 +22,7 @@ std::vector<std::string> seeds() {
   const std::string control = input("x") + input("c", {}, 9) + constants + node("If", {"c"}, {"y"}, bodies, "branches") + value(13, "y", type(1, {2, 3})) +
                               output("y");
   const std::string old = input("x") + node("Softmax", {"x"}, {"a"}, attribute("axis", int64_t{0})) +
-                          node("Slice", {"a"}, {"b"}, attribute("starts", {int64_t{0}}) + attribute("ends", {int64_t{1}})) +
+                          node("Slice", {"a"}, {"b"}, attribute("starts", Ints{0}) + attribute("ends", Ints{1})) +
                           node("Clip", {"b"}, {"d"}, attribute("min", 0.0F)) + node("Constant", {}, {"k"}, tensor_attribute("value", tensor("", 7, {1}, integers({2})))) +
                           node("Upsample", {"d", "w"}, {"y"}, attribute("mode", std::string_view("nearest"))) + initializer(tensor("w", 1, {2}, floats({1, 2}))) +
                           output("y");

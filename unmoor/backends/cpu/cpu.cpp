@@ -56,6 +56,7 @@ KernelTable make_kernels() {
   add_matmul_kernels(table);
   add_depthwise_kernels(table);
   add_conv_kernels(table);
+  add_conv_transpose_kernels(table);
   add_pool_kernels(table);
   add_unary_kernels(table);
   add_softmax_kernels(table);

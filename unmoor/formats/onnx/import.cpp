@@ -15,7 +15,7 @@ namespace unmoor::onnx {
 namespace {
 
 constexpr size_t deepest_call = 64;
-constexpr size_t most_inlined_nodes = 500'000;
+constexpr size_t most_inlined_nodes = 200'000;
 constexpr size_t most_copied_elements = 50'000'000;
 
 using Arguments = std::map<std::string_view, Attribute>;

@@ -1,3 +1,5 @@
+#include <limits>
+
 #include "unmoor/backends/cpu/kernels/activation.h"
 #include "unmoor/backends/cpu/kernels/families.h"
 #include "unmoor/backends/cpu/kernels/plane.h"
@@ -17,6 +19,8 @@ Support supports_depthwise(const OpCall& call) {
   const Shape& out = call.output(0).shape;
   return !call.has(3) || call.input(3).shape == out ? yes() : no(Reason::Size, "a residual of ", call.input(3).shape, " for a result of ", out);
 }
+
+constexpr float infinity = std::numeric_limits<float>::infinity();
 
 struct Depthwise {
   const Machine& machine;
@@ -45,11 +49,12 @@ void run_depthwise(const Depthwise& d, const KernelArgs& args) {
       for (size_t j = 0; j < d.multiple; ++j) {
         const size_t channel = i % w.channels * d.multiple + j;
         const size_t at = (i * d.multiple + j) * w.pixels();
-        planes.weighted(d.layout.windows(plane, sums), weights + channel * w.taps(), bias == nullptr ? 0.0F : bias[channel]);
+        planes.weighted(d.layout.windows(plane, sums), weights + channel * w.taps(), bias == nullptr ? 0.0F : bias[channel],
+                        residual == nullptr ? d.epilogue.low : -infinity, residual == nullptr ? d.epilogue.high : infinity);
         d.layout.extract(sums, y + at);
         Epilogue epilogue = d.epilogue;
         if (residual != nullptr) epilogue.residual = residual + at;
-        if (!epilogue.is_identity()) loops.finish(y + at, w.pixels(), 1, w.pixels(), epilogue);
+        if (residual != nullptr || epilogue.activate != nullptr) loops.finish(y + at, w.pixels(), 1, w.pixels(), epilogue);
       }
     }
   });

@@ -1,7 +1,6 @@
 #include "unmoor/backends/cpu/kernels/plane.h"
 
 #include <algorithm>
-#include <cstring>
 
 namespace unmoor::cpu {
 
@@ -31,6 +30,14 @@ void PlaneLayout::fill(const float* input, float* plane) const {
   const int64_t first = std::max<int64_t>(0, -w.pad_left);
   const int64_t last = std::min(static_cast<int64_t>(w.w), static_cast<int64_t>(row_ * w.stride_w) - w.pad_left);
   if (first >= last) return;
+  if (w.stride_h == 1 && w.stride_w == 1) {
+    const int64_t top = std::max<int64_t>(0, -w.pad_top);
+    const int64_t bottom = std::min(static_cast<int64_t>(w.h), static_cast<int64_t>(rows_) - w.pad_top);
+    if (top >= bottom) return;
+    loops.copy_rows(input + static_cast<size_t>(top) * w.w + first, w.w, plane + static_cast<size_t>(top + w.pad_top) * row_ + first + w.pad_left, row_,
+                    static_cast<size_t>(bottom - top), static_cast<size_t>(last - first));
+    return;
+  }
   std::vector<float*> phases(w.stride_w);
   for (size_t iy = 0; iy < w.h; ++iy) {
     const int64_t y = static_cast<int64_t>(iy) + w.pad_top;
@@ -46,9 +53,7 @@ void PlaneLayout::fill(const float* input, float* plane) const {
 }
 
 void PlaneLayout::extract(const float* outputs, float* y) const {
-  for (size_t oy = 0; oy < window_.out_h; ++oy) {
-    std::memcpy(y + oy * window_.out_w, outputs + oy * row_, window_.out_w * sizeof(float));
-  }
+  plane_loops().copy_rows(outputs, row_, y, window_.out_w, window_.out_h, window_.out_w);
 }
 
 }  // namespace unmoor::cpu

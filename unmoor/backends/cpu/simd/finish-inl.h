@@ -12,25 +12,46 @@
 HWY_BEFORE_NAMESPACE();
 namespace unmoor::cpu::HWY_NAMESPACE {
 
-HWY_INLINE V finish_vector(V sum, const Epilogue& e, float row_bias, const float* addend, const float* residual, size_t j, size_t n) {
-  V bias = set(row_bias);
-  if (e.column_bias != nullptr) bias = hn::Add(bias, load_n(e.column_bias + j, n));
-  if (addend != nullptr) bias = hn::Add(bias, load_n(addend + j, n));
-  V y = hn::MulAdd(sum, set(e.alpha), hn::Mul(bias, set(e.beta)));
-  if (residual != nullptr) y = hn::Add(y, load_n(residual + j, n));
-  return at_most(at_least(y, set(e.low)), set(e.high));
+// What is added to a row of sums, each part null if there is none.
+struct RowParts {
+  const float* column_bias;
+  const float* addend;
+  const float* residual;
+  float row_bias;
+};
+
+template <bool has_column, bool has_addend, bool has_residual>
+void finish_row(float* y, size_t columns, const RowParts& parts, const Epilogue& e) {
+  const V alpha = set(e.alpha);
+  const V beta = set(e.beta);
+  const V low = set(e.low);
+  const V high = set(e.high);
+  const V row_bias = set(parts.row_bias);
+  const auto one = [&](size_t j, size_t n) HWY_ATTR {
+    V bias = row_bias;
+    if constexpr (has_column) bias = hn::Add(bias, load_n(parts.column_bias + j, n));
+    if constexpr (has_addend) bias = hn::Add(bias, load_n(parts.addend + j, n));
+    V value = hn::MulAdd(load_n(y + j, n), alpha, hn::Mul(bias, beta));
+    if constexpr (has_residual) value = hn::Add(value, load_n(parts.residual + j, n));
+    store_n(at_most(at_least(value, low), high), y + j, n);
+  };
+  size_t j = 0;
+  for (; j + lanes <= columns; j += lanes) one(j, lanes);
+  if (j < columns) one(j, columns - j);
 }
 
+using FinishRow = void (*)(float*, size_t, const RowParts&, const Epilogue&);
+constexpr FinishRow finish_rows[] = {finish_row<false, false, false>, finish_row<false, false, true>, finish_row<false, true, false>,
+                                     finish_row<false, true, true>,   finish_row<true, false, false>, finish_row<true, false, true>,
+                                     finish_row<true, true, false>,   finish_row<true, true, true>};
+
 inline void finish(float* c, size_t c_stride, size_t rows, size_t columns, const Epilogue& e) {
+  const size_t kind = (e.column_bias != nullptr ? 4U : 0U) + (e.addend != nullptr ? 2U : 0U) + (e.residual != nullptr ? 1U : 0U);
   for (size_t i = 0; i < rows; ++i) {
     float* const y = c + i * c_stride;
-    const float row_bias = e.row_bias == nullptr ? 0.0F : e.row_bias[i];
-    const float* const addend = e.addend == nullptr ? nullptr : e.addend + i * e.addend_stride;
-    const float* const residual = e.residual == nullptr ? nullptr : e.residual + i * c_stride;
-    for (size_t j = 0; j < columns; j += lanes) {
-      const size_t n = columns - j < lanes ? columns - j : lanes;
-      store_n(finish_vector(load_n(y + j, n), e, row_bias, addend, residual, j, n), y + j, n);
-    }
+    const RowParts parts{e.column_bias, e.addend == nullptr ? nullptr : e.addend + i * e.addend_stride,
+                         e.residual == nullptr ? nullptr : e.residual + i * c_stride, e.row_bias == nullptr ? 0.0F : e.row_bias[i]};
+    finish_rows[kind](y, columns, parts, e);
     if (e.activate != nullptr) e.activate(y, y, columns, e.a, e.b);
   }
 }

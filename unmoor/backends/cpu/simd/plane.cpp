@@ -14,15 +14,20 @@ namespace unmoor::cpu::HWY_NAMESPACE {
 
 struct Weighted {
   const float* weights;
+  V low;
+  V high;
+  HWY_INLINE V last(V sum) const { return at_most(at_least(sum, low), high); }
   HWY_INLINE V factor(size_t tap) const { return set(weights[tap]); }
   HWY_INLINE V operator()(V sum, V x, V w) const { return hn::MulAdd(x, w, sum); }
 };
 struct Largest {
+  HWY_INLINE V last(V most) const { return most; }
   HWY_INLINE V factor(size_t) const { return hn::Zero(D()); }
   // NaN in either is kept.
   HWY_INLINE V operator()(V most, V x, V) const { return hn::IfThenElse(hn::IsNaN(most), most, at_least(x, most)); }
 };
 struct Summed {
+  HWY_INLINE V last(V sum) const { return sum; }
   HWY_INLINE V factor(size_t) const { return hn::Zero(D()); }
   HWY_INLINE V operator()(V sum, V x, V) const { return hn::Add(sum, x); }
 };
@@ -40,7 +45,7 @@ HWY_INLINE void outputs(const PlaneWindows& w, const F& f, float start, size_t i
     for (size_t v = 0; v < N; ++v) y[v] = f(y[v], load(x + v * lanes), factor);
   }
   HWY_UNROLL(8)
-  for (size_t v = 0; v < N; ++v) store(y[v], w.y + i + v * lanes);
+  for (size_t v = 0; v < N; ++v) store(f.last(y[v]), w.y + i + v * lanes);
 }
 
 template <class F>
@@ -51,9 +56,21 @@ HWY_INLINE void slide(const PlaneWindows& w, const F& f, float start) {
   for (; i < w.n; i += lanes) outputs<1>(w, f, start, i);
 }
 
-void weighted(const PlaneWindows& windows, const float* weights, float bias) { slide(windows, Weighted{weights}, bias); }
+void weighted(const PlaneWindows& windows, const float* weights, float bias, float low, float high) {
+  slide(windows, Weighted{weights, set(low), set(high)}, bias);
+}
 void largest(const PlaneWindows& windows) { slide(windows, Largest(), -std::numeric_limits<float>::infinity()); }
 void sum(const PlaneWindows& windows) { slide(windows, Summed(), 0); }
+
+void copy_rows(const float* from, size_t from_step, float* to, size_t to_step, size_t rows, size_t n) {
+  for (size_t row = 0; row < rows; ++row) {
+    const float* const x = from + row * from_step;
+    float* const y = to + row * to_step;
+    size_t i = 0;
+    for (; i + lanes <= n; i += lanes) store(load(x + i), y + i);
+    if (i < n) store_n(load_n(x + i, n - i), y + i, n - i);
+  }
+}
 
 void spread(const float* from, size_t n, size_t stride, float* const* to) {
   if (stride == 1) {
@@ -78,7 +95,7 @@ void spread(const float* from, size_t n, size_t stride, float* const* to) {
 }
 
 const PlaneLoops& plane_table() {
-  static constexpr PlaneLoops table = {weighted, largest, sum, spread};
+  static constexpr PlaneLoops table = {weighted, largest, sum, copy_rows, spread};
   return table;
 }
 

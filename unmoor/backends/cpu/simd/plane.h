@@ -18,9 +18,12 @@ struct PlaneWindows {
 };
 
 struct PlaneLoops {
-  void (*weighted)(const PlaneWindows& windows, const float* weights, float bias);
+  // Of sums, what lies outside of [low, high] becomes the nearer end.
+  void (*weighted)(const PlaneWindows& windows, const float* weights, float bias, float low, float high);
   void (*largest)(const PlaneWindows& windows);
   void (*sum)(const PlaneWindows& windows);
+  // Rows of n floats from one place to another.
+  void (*copy_rows)(const float* from, size_t from_step, float* to, size_t to_step, size_t rows, size_t n);
   // to[j][i] = from[i * stride + j].
   void (*spread)(const float* from, size_t n, size_t stride, float* const* to);
 };

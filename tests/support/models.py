@@ -1,0 +1,125 @@
+"""Small ONNX models for tests of the program."""
+import math
+
+import numpy as np
+import onnx
+from onnx import TensorProto, helper, numpy_helper
+
+
+class ModelBuilder:
+    """Collects nodes and constants; every node is called what its output is called, less `_out`."""
+
+    def __init__(self, opset=20, domains=()):
+        self.opset = opset
+        self.domains = domains
+        self.nodes, self.constants = [], []
+
+    def constant(self, name, value):
+        self.constants.append(numpy_helper.from_array(np.asarray(value), name))
+        return name
+
+    def node(self, op, name, inputs, domain="", **attributes):
+        self.nodes.append(helper.make_node(op, inputs, [f"{name}_out"], name=name, domain=domain, **attributes))
+        return f"{name}_out"
+
+    def save(self, path, inputs, outputs):
+        """Inputs and outputs: name -> (type, shape)."""
+        infos = [[helper.make_tensor_value_info(name, kind, shape) for name, (kind, shape) in group.items()] for group in (inputs, outputs)]
+        graph = helper.make_graph(self.nodes, "test", *infos, self.constants)
+        opsets = [helper.make_opsetid("", self.opset), *(helper.make_opsetid(domain, 1) for domain in self.domains)]
+        model = helper.make_model(graph, opset_imports=opsets, ir_version=10)
+        onnx.save(model, str(path))
+        return path
+
+
+FLOAT, INT64 = TensorProto.FLOAT, TensorProto.INT64
+
+
+def relu(path, shape=("batch", 4)):
+    model = ModelBuilder()
+    model.node("Relu", "relu", ["x"])
+    return model.save(path, {"x": (FLOAT, shape)}, {"relu_out": (FLOAT, shape)})
+
+
+def two_inputs(path):
+    """A float and an integer input with symbolic dimensions; sum / and the integers as they are."""
+    model = ModelBuilder()
+    model.node("Add", "sum", ["a", "b"])
+    model.node("Identity", "same", ["n"])
+    return model.save(path, {"a": (FLOAT, ["n", 3]), "b": (FLOAT, ["n", 3]), "n": (INT64, ["k"])},
+                      {"sum_out": (FLOAT, ["n", 3]), "same_out": (INT64, ["k"])})
+
+
+def mystery(path):
+    """A node that nobody knows, between two that everybody knows."""
+    model = ModelBuilder(domains=["com.example"])
+    first = model.node("Relu", "first", ["x"])
+    strange = model.node("Mystery", "strange", [first], domain="com.example")
+    model.node("Relu", "last", [strange])
+    return model.save(path, {"x": (FLOAT, [2, 4])}, {"last_out": (FLOAT, [2, 4])})
+
+
+def data_dependent(path):
+    """Two nodes whose output shapes only the data tells, behind ordinary ones."""
+    model = ModelBuilder()
+    weight = np.random.default_rng(3).normal(0, 1, (6, 6)).astype(np.float32)
+    product = model.node("MatMul", "product", ["x", model.constant("weight", weight)])
+    first = model.node("Relu", "first", [product])
+    places = model.node("NonZero", "places", [first])
+    model.node("Transpose", "turned", [places], perm=[1, 0])
+    squeezed = model.node("Reshape", "flat", [first, model.constant("flat_shape", np.array([-1], np.int64))])
+    model.node("Unique", "distinct", [squeezed])
+    return model.save(path, {"x": (FLOAT, [4, 6])}, {"turned_out": (INT64, ["n", 2]), "distinct_out": (FLOAT, ["m"])})
+
+
+def erf_gelu(model, name, x):
+    """GELU as exporters before opset 20 write it; the last node has the name."""
+    half = model.node("Div", f"{name}_scaled", [x, model.constant(f"{name}_root", np.float32(math.sqrt(2)))])
+    erf = model.node("Erf", f"{name}_erf", [half])
+    one = model.node("Add", f"{name}_one", [erf, model.constant(f"{name}_1", np.float32(1))])
+    product = model.node("Mul", f"{name}_product", [x, one])
+    return model.node("Mul", name, [product, model.constant(f"{name}_half", np.float32(0.5))])
+
+
+def tanh_gelu(model, name, x):
+    cube = model.node("Pow", f"{name}_cube", [x, model.constant(f"{name}_3", np.float32(3))])
+    scaled = model.node("Mul", f"{name}_scaled3", [cube, model.constant(f"{name}_c", np.float32(0.044715))])
+    inner = model.node("Add", f"{name}_inner", [x, scaled])
+    root = model.node("Mul", f"{name}_rooted", [inner, model.constant(f"{name}_r", np.float32(math.sqrt(2 / math.pi)))])
+    tanh = model.node("Tanh", f"{name}_tanh", [root])
+    one = model.node("Add", f"{name}_one", [tanh, model.constant(f"{name}_1", np.float32(1))])
+    product = model.node("Mul", f"{name}_product", [x, one])
+    return model.node("Mul", name, [product, model.constant(f"{name}_half", np.float32(0.5))])
+
+
+def block(path, gelu="none", epsilon=1e-5, defect=None, layers=2):
+    """A small transformer's feed-forward blocks: LayerNormalization, MatMul, GELU, MatMul, residual. `gelu` is that of the second block:
+    none, tanh, erf-chain or tanh-chain; `epsilon` belongs to its normalisation; `defect` is one of nan-weight and log-of-negative."""
+    random = np.random.default_rng(7)
+    model = ModelBuilder()
+    x, width, hidden = "x", 32, 64
+    for layer in range(layers):
+        second = layer == 1
+        name = f"block{layer}"
+        scale = model.constant(f"{name}.scale", random.uniform(0.5, 1.5, width).astype(np.float32))
+        shift = model.constant(f"{name}.shift", random.normal(0, 0.1, width).astype(np.float32))
+        normal = model.node("LayerNormalization", f"{name}.norm", [x, scale, shift], axis=-1, epsilon=epsilon if second else 1e-5)
+        weight = random.normal(0, 0.2, (width, hidden)).astype(np.float32)
+        if second and defect == "nan-weight":
+            weight[3, 5] = np.nan
+        up = model.node("MatMul", f"{name}.up", [normal, model.constant(f"{name}.w1", weight)])
+        up = model.node("Add", f"{name}.bias", [up, model.constant(f"{name}.b1", random.normal(0, 0.1, hidden).astype(np.float32))])
+        kind = gelu if second or gelu.endswith("chain") else "none"
+        if kind == "tanh-chain" and second:
+            activated = tanh_gelu(model, f"{name}.act", up)
+        elif kind.endswith("chain"):
+            activated = erf_gelu(model, f"{name}.act", up)
+        else:
+            activated = model.node("Gelu", f"{name}.act", [up], approximate=kind)
+        down = model.node("MatMul", f"{name}.down", [activated, model.constant(f"{name}.w2", random.normal(0, 0.2, (hidden, width)).astype(np.float32))])
+        x = model.node("Add", f"{name}.residual", [x, down])
+    square = model.node("Mul", "square", [x, x])
+    offset = -1e3 if defect == "log-of-negative" else 1
+    positive = model.node("Add", "positive", [square, model.constant("offset", np.float32(offset))])
+    model.node("Log", "log", [positive])
+    return model.save(path, {"x": (FLOAT, [1, 8, 32])}, {"log_out": (FLOAT, [1, 8, 32])})

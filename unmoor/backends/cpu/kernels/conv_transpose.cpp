@@ -1,0 +1,137 @@
+#include <algorithm>
+
+#include "unmoor/backends/cpu/kernels/families.h"
+#include "unmoor/backends/cpu/kernels/product.h"
+#include "unmoor/backends/cpu/kernels/window.h"
+
+namespace unmoor::cpu {
+
+namespace {
+
+// A transposed convolution: weights' transpose times input pixels gives each pixel's contribution to every tap; these are then
+// added where they belong.
+class ConvTranspose {
+ public:
+  // `window` is that of the convolution which this turns around: its input is our output.
+  ConvTranspose(const Machine& machine, const Window& window, size_t in_channels, size_t groups, const float* weights);
+  size_t workspace_bytes() const { return (packed_b() + rows() * pixels()) * sizeof(float); }
+  void run(const float* x, const float* bias, float* y, float* workspace) const;
+
+ private:
+  size_t pixels() const { return w_.out_h * w_.out_w; }          // Of x.
+  size_t in_group() const { return in_channels_ / groups_; }
+  size_t out_group() const { return w_.channels / groups_; }
+  size_t rows() const { return out_group() * w_.taps(); }
+  size_t packed_b() const { return (loops_.packed_b(pixels(), in_group()) + 15) / 16 * 16; }
+  void multiply(size_t group, const float* x, float* packed, float* columns) const;
+  void scatter(const float* columns, float start, float* plane) const;
+
+  const Machine& machine_;
+  const GemmLoops& loops_;
+  Window w_;
+  size_t in_channels_;
+  size_t groups_;
+  Packed weights_;
+};
+
+ConvTranspose::ConvTranspose(const Machine& machine, const Window& window, size_t in_channels, size_t groups, const float* weights)
+    : machine_(machine), loops_(gemm_loops()), w_(window), in_channels_(in_channels), groups_(groups), weights_(pack_buffer(in_channels * rows())) {
+  for (size_t g = 0; g < groups; ++g) {
+    const size_t at = g * in_group() * rows();
+    loops_.pack_a({weights + at, 1, rows()}, rows(), in_group(), floats_of(weights_) + at);
+  }
+}
+
+void ConvTranspose::multiply(size_t group, const float* x, float* packed, float* columns) const {
+  const size_t panels = loops_.panels(pixels());
+  machine_.pool().each(panels, [&](size_t i) { loops_.pack_b({x, pixels(), 1}, pixels(), in_group(), i, i + 1, packed); });
+  const Product product{rows(), pixels(), in_group(), floats_of(weights_) + group * in_group() * rows(), packed, columns, pixels()};
+  const size_t tile = loops_.tile_rows;
+  const size_t tiles = (rows() + tile - 1) / tile;
+  const size_t parts = std::clamp<size_t>(8 * machine_.threads() / panels, 1, tiles);
+  machine_.pool().each(panels * parts, [&](size_t i) {
+    const size_t part = i % parts;
+    loops_.multiply(product, {tiles * part / parts * tile, std::min(tiles * (part + 1) / parts * tile, rows()), i / parts, i / parts + 1});
+  });
+}
+
+// Adds the contributions of one output channel's taps.
+void ConvTranspose::scatter(const float* columns, float start, float* plane) const {
+  std::fill(plane, plane + w_.h * w_.w, start);
+  for (size_t tap = 0; tap < w_.taps(); ++tap) {
+    const float* const from = columns + tap * pixels();
+    const int64_t first = static_cast<int64_t>(tap % w_.kernel_w * w_.dilation_w) - w_.pad_left;
+    for (size_t iy = 0; iy < w_.out_h; ++iy) {
+      const int64_t oy = static_cast<int64_t>(iy * w_.stride_h + tap / w_.kernel_w * w_.dilation_h) - w_.pad_top;
+      if (oy < 0 || oy >= static_cast<int64_t>(w_.h)) continue;
+      float* const row = plane + static_cast<size_t>(oy) * w_.w;
+      const float* const line = from + iy * w_.out_w;
+      for (size_t ix = 0; ix < w_.out_w; ++ix) {
+        const int64_t ox = first + static_cast<int64_t>(ix * w_.stride_w);
+        if (ox >= 0 && ox < static_cast<int64_t>(w_.w)) row[ox] += line[ix];
+      }
+    }
+  }
+}
+
+void ConvTranspose::run(const float* x, const float* bias, float* y, float* workspace) const {
+  const size_t plane = w_.h * w_.w;
+  float* const columns = workspace + packed_b();
+  for (size_t i = 0; i < w_.batch * groups_; ++i) {
+    multiply(i % groups_, x + i * in_group() * pixels(), workspace, columns);
+    machine_.pool().each(out_group(), [&](size_t o) {
+      const float start = bias == nullptr ? 0.0F : bias[i % groups_ * out_group() + o];
+      scatter(columns + o * w_.taps() * pixels(), start, y + (i * out_group() + o) * plane);
+    });
+  }
+}
+
+Support supports_transposed(const OpCall& call) {
+  if (Support types = all_of(inputs_are(call, {DType::F32}), takes_window(call), is_constant(call, 1)); !types) {
+    return types;
+  }
+  const std::string pads = call.text("auto_pad", "NOTSET");
+  if (pads.starts_with("SAME") || !call.integers("output_shape").empty()) {
+    return no(Reason::Attribute, "padding that follows from the output's shape");
+  }
+  const int64_t groups = call.integer("group", 1);
+  const Shape& weights = call.input(1).shape;
+  if (groups < 1 || weights[0] % groups != 0 || call.output(0).shape[1] != groups * weights[1]) {
+    return no(Reason::Attribute, "group ", groups, " for weights of ", weights);
+  }
+  return call.input(0).shape.elements() == 0 ? no(Reason::Size, "an empty input") : yes();
+}
+
+// The convolution that takes our output to our input.
+Window turned_around(const OpCall& call) {
+  const std::vector<int64_t>& dims = call.input(1).shape.dims();
+  Window w = window_of(call, {dims.begin() + 2, dims.end()});
+  std::swap(w.h, w.out_h);
+  std::swap(w.w, w.out_w);
+  w.channels = static_cast<size_t>(call.output(0).shape[1]);
+  return w;
+}
+
+Prepared prepare_transposed(const OpCall& call, Device& device) {
+  // Shared by the copies of the function below.
+  const auto prepared = std::make_shared<const ConvTranspose>(machine_of(device), turned_around(call), static_cast<size_t>(call.input(0).shape[1]),
+                                                              static_cast<size_t>(call.integer("group", 1)), unaligned_floats(*call.constant(1)));
+  std::vector<bool> unused(call.input_count(), false);
+  unused[1] = true;
+  return {.run =
+              [prepared](Stream&, const KernelArgs& args) {
+                const float* const bias = args.inputs.size() > 2 ? reinterpret_cast<const float*>(args.inputs[2].host()) : nullptr;
+                prepared->run(reinterpret_cast<const float*>(args.inputs[0].host()), bias, reinterpret_cast<float*>(args.outputs[0].host()),
+                              reinterpret_cast<float*>(args.workspace.host()));
+              },
+          .workspace_bytes = prepared->workspace_bytes(),
+          .unused_inputs = unused};
+}
+
+}  // namespace
+
+void add_conv_transpose_kernels(KernelTable& table) {
+  table.add("ConvTranspose", {.name = "cpu.convtranspose.product", .supports = supports_transposed, .prepare = prepare_transposed});
+}
+
+}  // namespace unmoor::cpu
