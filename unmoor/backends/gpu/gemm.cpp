@@ -10,7 +10,6 @@ namespace unmoor::gpu {
 namespace {
 
 constexpr int64_t smallest_tile = 16;
-constexpr int64_t largest_tile = 256;
 
 struct Tiles {
   int64_t m;

@@ -83,7 +83,7 @@ Move tiled(const OpCall& call) {
 }
 
 Support slice_is_known(const OpCall& call) {
-  for (const size_t i : {1, 2, 3, 4}) {
+  for (size_t i = 1; i < 5; ++i) {
     if (call.has(i) && call.constant(i) == nullptr) return no(Reason::Dynamic, "input ", i, " is known only at run time");
   }
   return yes();

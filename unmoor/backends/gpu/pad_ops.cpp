@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <numeric>
 #include <optional>
@@ -11,12 +12,14 @@ namespace unmoor::gpu {
 namespace {
 
 struct Padding {
-  std::vector<int64_t> in;  // By axis, axes that are not padded joined where they are neighbours.
+  std::vector<int64_t> in;  // What is left of the input by axis; axes that are not padded are joined where they are neighbours.
   std::vector<int64_t> out;
   std::vector<int64_t> before;
+  std::vector<int64_t> steps;  // Of the input, in elements.
+  int64_t first = 0;           // The element that is left of everything that is cut off.
 };
 
-// Input axes with what is added before each; axes that nothing is added to join their neighbour.
+// Negative pads cut off first.
 Padding padding_of(const OpCall& call) {
   const auto& in = call.input(0).shape;
   const auto& out = call.output(0).shape;
@@ -25,21 +28,29 @@ Padding padding_of(const OpCall& call) {
   std::iota(axes.begin(), axes.end(), 0);
   if (call.has(3)) axes = integers(*call.constant(3));
   std::vector<int64_t> before(in.rank(), 0);
+  std::vector<int64_t> left = in.dims();
+  const auto strides = in.strides();
+  Padding result;
   std::vector<bool> padded_axis(in.rank(), false);
   for (size_t i = 0; i < axes.size(); ++i) {
     const auto axis = in.axis(axes[i]);
-    before[axis] = pads.at(i);
-    padded_axis[axis] = pads.at(i) != 0 || pads.at(i + axes.size()) != 0;
+    const int64_t at_front = pads.at(i);
+    const int64_t at_end = pads.at(i + axes.size());
+    before[axis] = std::max<int64_t>(at_front, 0);
+    left[axis] = std::max<int64_t>(in[axis] + std::min<int64_t>(at_front, 0) + std::min<int64_t>(at_end, 0), 0);
+    result.first += std::max<int64_t>(-at_front, 0) * strides[axis];
+    padded_axis[axis] = at_front != 0 || at_end != 0;
   }
-  Padding result;
   for (size_t axis = 0; axis < in.rank(); ++axis) {
     if (axis > 0 && !padded_axis[axis] && !padded_axis[axis - 1]) {
       result.in.back() *= in[axis];
       result.out.back() *= out[axis];
+      result.steps.back() = strides[axis];
     } else {
-      result.in.push_back(in[axis]);
+      result.in.push_back(left[axis]);
       result.out.push_back(out[axis]);
       result.before.push_back(before[axis]);
+      result.steps.push_back(strides[axis]);
     }
   }
   return result;
@@ -80,8 +91,8 @@ Prepared prepare_pad(const OpCall& call, GpuDevice& device) {
   } else {
     launch.nothing();
   }
-  launch.output_bytes(0, bytes).integers(six(padding.in, 1)).integers(six(padding.out, 1)).integers(six(padding.before, 0));
-  launch.integers(six(Shape(padding.in).strides(), 0)).integer(*mode_of(call)).integer(call.has(2) ? 1 : 0).integer(count);
+  launch.output_bytes(0, bytes).integer(padding.first).integers(six(padding.in, 1)).integers(six(padding.out, 1)).integers(six(padding.before, 0));
+  launch.integers(six(padding.steps, 0)).integer(*mode_of(call)).integer(call.has(2) ? 1 : 0).integer(count);
   launch.elements(count);
   return run_in_order(device, {std::move(launch)});
 }
