@@ -107,7 +107,6 @@ void compare(const Op& op, const CaseRun& run, const Tensor& found, const Tensor
   EXPECT_EQ(wrong, 0U) << run.kernel.name << " for " << run.a_case.text << ", of " << expected.size() << " elements";
 }
 
-const std::vector<DType> dtypes{DType::F32, DType::F64, DType::I64, DType::Bool};
 
 // Prepares every kernel that takes a case, compiles them together, and compares each. Returns how often each kernel ran.
 std::map<std::string, size_t> check(Device& device, const Op& op, const std::vector<Case>& cases) {
@@ -135,15 +134,6 @@ std::map<std::string, size_t> check(Device& device, const Op& op, const std::vec
     ++counts[run->kernel.name];
   }
   return counts;
-}
-
-class EveryKernel : public testing::TestWithParam<std::string> {};
-
-TEST_P(EveryKernel, agrees_with_the_reference) {
-  UNMOOR_NEED_DEVICE();
-  const auto* const op = all_ops().find(GetParam());
-  ASSERT_NE(op, nullptr) << GetParam() << " is no operator";
-  EXPECT_FALSE(check(*device, *op, cases_of(*op, dtypes)).empty()) << "no kernel takes any case of " << op->name;
 }
 
 // Shapes that reach several tiles, rows longer than a work-group and odd ends, with the kernel that is meant to run.
@@ -184,19 +174,6 @@ INSTANTIATE_TEST_SUITE_P(
         Shaped{"Transpose f32[3,4,5,6,7] perm=[4,2,0,3,1]", "opencl.transpose"},
         Shaped{"Add f32[3,1,5,1,7] f32[1,4,1,6,1]", "opencl.add"}),
     [](const auto& of) { return std::to_string(of.index); });
-
-std::vector<std::string> ops_with_kernels() {
-  std::vector<std::string> names;
-  const auto table = make_kernels("opencl", {.float64 = true, .largest_allocation = 0});
-  for (const auto& [op, kernels] : table.all()) names.push_back(op);
-  return names;
-}
-
-INSTANTIATE_TEST_SUITE_P(Of, EveryKernel, testing::ValuesIn(ops_with_kernels()), [](const auto& of) {
-  std::string label = of.param;
-  std::ranges::replace(label, ':', '_');
-  return label;
-});
 
 }  // namespace
 }  // namespace unmoor::gpu
