@@ -182,7 +182,7 @@ void add_device_tools(CLI::App& app, Options& options) {
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
   for (int i = 0; i < argc; ++i) options.command_line += (i == 0 ? std::string("unmoor") : std::string(" ") + argv[i]);
-  CLI::App app("Unmoor moves a trained model from the machine it was built on to another accelerator.", "unmoor");
+  CLI::App app("Unmoor moves a trained model from the machine it was built on to another accelerator", "unmoor");
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "unmoor " UNMOOR_VERSION);
   app.require_subcommand(1);
