@@ -28,7 +28,10 @@ std::unique_ptr<Backend> make_backend(const std::string& name) {
   fail(ErrorKind::InvalidArgument, "no device is called '", name, "'; known are: ", names);
 }
 
-std::string DeviceName::text() const { return backend == "cpu" || backend == "reference" ? backend : cat(backend, ":", index); }
+std::string DeviceName::text() const {
+  const bool host = backend == "cpu" || backend == "reference";
+  return host && index == 0 ? backend : cat(backend, ":", index);
+}
 
 DeviceName parse_device(const std::string& text) {
   DeviceName name;

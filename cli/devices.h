@@ -23,7 +23,7 @@ std::unique_ptr<Backend> make_backend(const std::string& name);
 struct DeviceName {
   std::string backend;
   size_t index = 0;
-  std::string text() const;  // "opencl:1", "cpu": host devices have no index.
+  std::string text() const;  // "opencl:1", "cpu": the first host device has no index.
 };
 DeviceName parse_device(const std::string& text);
 bool needs_worker(const DeviceName& device);  // Its driver may abort.

@@ -48,7 +48,8 @@ class HelpFormatter : public CLI::Formatter {
   std::string make_subcommand(const CLI::App* tool) const override { return two_columns(tool->get_name(), tool->get_description()); }
   std::string make_footer(const CLI::App* app) const override { return wrapped(app->get_footer(), terminal, 0) + "\n"; }
   std::string make_option_opts(const CLI::Option* option) const override {
-    return option->get_type_size() == 0 || option->get_positional() ? "" : " " + option->get_type_name();
+    const std::string type = option->get_type_name();  // With what its checks say behind a colon.
+    return option->get_type_size() == 0 || option->get_positional() ? "" : " " + type.substr(0, type.find(':'));
   }
   std::string make_option(const CLI::Option* option, bool is_positional) const override {
     std::string what = option->get_description();
@@ -91,7 +92,7 @@ class Flags {
         ->type_name("INPUT")
         ->allow_extra_args(false);
     tool_.add_option("--shapes", options_.shapes, "shapes of generated inputs: x:1x3x224x224, x:[1,3,224,224] or 'x:1,3;y:2'")->type_name("SHAPES");
-    tool_.add_option("--seed", options_.seed, "for generated inputs")->type_name("N")->capture_default_str();
+    tool_.add_option("--seed", options_.seed, "for generated inputs")->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
     tool_.add_option("--range", options_.range, "generated floats are uniform in this range, not normal")->type_name("LOW,HIGH");
     return *this;
   }
@@ -100,7 +101,7 @@ class Flags {
     return *this;
   }
   Flags& threads() {
-    tool_.add_option("--threads", options_.threads, "threads of the cpu device; 0: one a core")->type_name("N")->capture_default_str();
+    tool_.add_option("--threads", options_.threads, "threads of the cpu device; 0: one a core")->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
     return *this;
   }
   Flags& narrowed() {
@@ -138,7 +139,7 @@ void add_model_tools(CLI::App& app, Options& options) {
   add_tool(app, options, "migrate", "The main job: what a device takes, whether numbers agree, how fast it is, one verdict",
            "unmoor migrate model.onnx --to opencl --html report.html")
       .model().to().inputs().threads().settings().html().hash().results()
-      .tool().add_option("--seconds", options.seconds, "of warm runs for each device")->type_name("S")->capture_default_str();
+      .tool().add_option("--seconds", options.seconds, "of warm runs for each device")->type_name("S")->check(CLI::NonNegativeNumber)->capture_default_str();
   add_tool(app, options, "scan", "Which nodes a device takes, which it refuses and why; runs nothing",
            "unmoor scan model.onnx --on opencl,cpu")
       .model().on("cpu").narrowed().settings().html().hash().results()
@@ -156,13 +157,13 @@ void add_model_tools(CLI::App& app, Options& options) {
                     .model().inputs().threads().settings().html().hash().results().narrowed().tool();
   align.add_option("--reference", options.reference, "a device, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
   align.add_option("--target", options.target, "a device, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
-  align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X");
-  align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X");
+  align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X")->check(CLI::NonNegativeNumber);
+  align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X")->check(CLI::NonNegativeNumber);
   align.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   auto& bench = add_tool(app, options, "bench", "Load, preparation, first run and warm runs, apart",
                          "unmoor bench model.onnx --on cpu,opencl --threads 2")
                     .model().on("cpu").inputs().threads().settings().html().hash().results().tool();
-  bench.add_option("--seconds", options.seconds, "of warm runs for each device, at least five runs")->type_name("S")->capture_default_str();
+  bench.add_option("--seconds", options.seconds, "of warm runs for each device, at least five runs")->type_name("S")->check(CLI::NonNegativeNumber)->capture_default_str();
   bench.add_flag("--serve", options.serve, "answers 'run N' on standard input with N times in milliseconds; 'quit' ends");
 }
 
@@ -181,7 +182,7 @@ void add_device_tools(CLI::App& app, Options& options) {
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
   for (int i = 0; i < argc; ++i) options.command_line += (i == 0 ? std::string("unmoor") : std::string(" ") + argv[i]);
-  CLI::App app("Unmoor moves a trained model from the machine it was built on to another accelerator.", "unmoor");
+  CLI::App app("Unmoor moves a trained model from the machine it was built on to another accelerator", "unmoor");
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "unmoor " UNMOOR_VERSION);
   app.require_subcommand(1);

@@ -118,6 +118,7 @@ Outcome run_command(const Options& options, json& result) {
   const auto runner = lab.runner(options.devices[0], lab.plan_options());
   std::unique_ptr<DumpWriter> dump;
   if (!options.dump.empty()) {
+    (void)plan_of(*runner);  // A refusal leaves no folder.
     dump = std::make_unique<DumpWriter>(options.dump);
     for (const auto& [name, data] : inputs) dump->add(name, data);
   }
@@ -130,6 +131,9 @@ Outcome run_command(const Options& options, json& result) {
   outcome.text += plan_line(plan);
   describe_outputs(outputs, result, outcome.text);
   if (dump) {
+    for (const auto& [name, data] : outputs) {
+      if (!dump->has(name)) dump->add(name, data);  // Outputs that only rename a value.
+    }
     dump->finish();
     outcome.text += fmt::format("wrote {} values into {}\n", dump->count(), options.dump);
   }

@@ -60,9 +60,11 @@ def mystery(path):
 
 
 def data_dependent(path):
-    """Two nodes whose output shapes only the data tells, among ordinary ones."""
+    """Two nodes whose output shapes only the data tells, behind ordinary ones."""
     model = ModelBuilder()
-    first = model.node("Relu", "first", ["x"])
+    weight = np.random.default_rng(3).normal(0, 1, (6, 6)).astype(np.float32)
+    product = model.node("MatMul", "product", ["x", model.constant("weight", weight)])
+    first = model.node("Relu", "first", [product])
     places = model.node("NonZero", "places", [first])
     model.node("Transpose", "turned", [places], perm=[1, 0])
     squeezed = model.node("Reshape", "flat", [first, model.constant("flat_shape", np.array([-1], np.int64))])

@@ -217,4 +217,10 @@ std::string own_program() {
   return problem ? std::string("unmoor") : path.string();
 }
 
+double child_patience(double otherwise) {
+  const char* const given = std::getenv("UNMOOR_PATIENCE");
+  const double seconds = given == nullptr ? 0 : std::strtod(given, nullptr);
+  return seconds > 0 ? seconds : otherwise;
+}
+
 }  // namespace unmoor

@@ -52,4 +52,7 @@ class Child {
 // The path of the running program, to start it again as a worker. UNMOOR_WORKER overrides it, for programs that embed the library.
 std::string own_program();
 
+// How many seconds of silence from a child are taken for a hang: UNMOOR_PATIENCE if it is set to a positive number, else `otherwise`.
+double child_patience(double otherwise);
+
 }  // namespace unmoor

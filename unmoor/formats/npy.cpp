@@ -20,7 +20,9 @@ constexpr size_t longest_header = 1 << 20;
 constexpr size_t highest_rank = 64;
 constexpr uint64_t most_elements = uint64_t{1} << 48;
 
-[[noreturn]] void complain(const auto&... parts) { fail(ErrorKind::InvalidModel, "this is no .npy that can be read: ", parts...); }
+[[noreturn]] void complain(const auto&... parts) {
+  fail(ErrorKind::InvalidModel, "this is no .npy that can be read: ", parts...);
+}
 
 // What the header says: {'descr': '<f4', 'fortran_order': False, 'shape': (2, 3), }.
 struct Header {
@@ -137,9 +139,21 @@ struct Named {
   DType dtype;
   std::string_view name;
 };
-constexpr std::array<Named, 15> names{{{DType::F16, "f2"}, {DType::F32, "f4"}, {DType::F64, "f8"}, {DType::I8, "i1"}, {DType::I16, "i2"},
-                                       {DType::I32, "i4"}, {DType::I64, "i8"}, {DType::U8, "u1"}, {DType::U16, "u2"}, {DType::U32, "u4"},
-                                       {DType::U64, "u8"}, {DType::Bool, "b1"}, {DType::C64, "c8"}, {DType::C128, "c16"}, {DType::U8, "B"}}};
+constexpr std::array<Named, 15> names{{{DType::F16, "f2"},
+                                       {DType::F32, "f4"},
+                                       {DType::F64, "f8"},
+                                       {DType::I8, "i1"},
+                                       {DType::I16, "i2"},
+                                       {DType::I32, "i4"},
+                                       {DType::I64, "i8"},
+                                       {DType::U8, "u1"},
+                                       {DType::U16, "u2"},
+                                       {DType::U32, "u4"},
+                                       {DType::U64, "u8"},
+                                       {DType::Bool, "b1"},
+                                       {DType::C64, "c8"},
+                                       {DType::C128, "c16"},
+                                       {DType::U8, "B"}}};
 
 void append_utf8(std::string& text, uint32_t code) {
   const auto add = [&text](uint32_t byte) { text += static_cast<char>(byte); };
@@ -218,7 +232,8 @@ Tensor reordered(const Header& header, const Tensor& view, bool must_swap) {
 size_t string_width(const std::string& descr) {
   size_t count = 0;
   const auto [end, problem] = std::from_chars(descr.data() + 2, descr.data() + descr.size(), count);
-  if (problem != std::errc() || end != descr.data() + descr.size() || count > (size_t{1} << 28)) complain("its type is '", descr, "'");
+  if (problem != std::errc() || end != descr.data() + descr.size() || count > (size_t{1} << 28))
+    complain("its type is '", descr, "'");
   return descr[1] == 'U' ? count * 4 : count;
 }
 
@@ -234,7 +249,8 @@ Tensor unpacked(const Tensor& tensor) {
   const size_t bits = bits_of(tensor.dtype());
   const auto bytes = tensor.bytes();
   const auto to = result.writable_bytes();
-  for (size_t i = 0; i < to.size(); ++i) to[i] = bytes[i * bits / 8] >> static_cast<int>(i * bits % 8) & std::byte((1U << bits) - 1);
+  for (size_t i = 0; i < to.size(); ++i)
+    to[i] = bytes[i * bits / 8] >> static_cast<int>(i * bits % 8) & std::byte((1U << bits) - 1);
   return result;
 }
 
@@ -274,7 +290,8 @@ Tensor npy_from_bytes(std::span<const std::byte> bytes, std::shared_ptr<const vo
   const size_t width = is_string ? string_width(descr) : bits_of(named->dtype) / 8;
   uint64_t elements = 1;
   for (const int64_t dim : header.dims) {
-    if (dim > 0 && elements > most_elements / static_cast<uint64_t>(dim)) complain("shape ", Shape(header.dims), " has too many elements");
+    if (dim > 0 && elements > most_elements / static_cast<uint64_t>(dim))
+      complain("shape ", Shape(header.dims), " has too many elements");
     elements *= static_cast<uint64_t>(std::max<int64_t>(dim, 1));
   }
   elements = static_cast<uint64_t>(Shape(header.dims).elements());

@@ -7,8 +7,8 @@
 
 namespace unmoor {
 
-// NumPy's .npy, versions 1 to 3, C or Fortran order, either byte order; strings as <U and |S. Types that NumPy lacks are written as unsigned
-// integers of their width. Fails with Io or InvalidModel.
+// NumPy's .npy, versions 1 to 3, C or Fortran order, either byte order; strings as <U and |S. Types that NumPy lacks are written
+// as unsigned integers of their width. Fails with Io or InvalidModel.
 Tensor read_npy(const std::string& path);
 void write_npy(const Tensor& tensor, const std::string& path);
 

@@ -41,7 +41,8 @@ std::shared_ptr<const Bytes> read_entry(zip_t* archive, zip_uint64_t i, const st
   if (zip_stat_index(archive, i, 0, &status) != 0) fail(ErrorKind::InvalidModel, "entry '", name, "' cannot be read");
   if ((status.valid & ZIP_STAT_SIZE) == 0 || (status.valid & ZIP_STAT_COMP_SIZE) == 0 ||
       status.size / most_shrinking > status.comp_size) {
-    fail(ErrorKind::InvalidModel, "entry '", name, "' says it is ", status.size, " bytes long, which its ", status.comp_size, " cannot hold");
+    fail(ErrorKind::InvalidModel, "entry '", name, "' says it is ", status.size, " bytes long, which its ", status.comp_size,
+         " cannot hold");
   }
   const Entry entry(zip_fopen_index(archive, i, 0));
   if (!entry) fail(ErrorKind::InvalidModel, "entry '", name, "' cannot be read: ", zip_strerror(archive));

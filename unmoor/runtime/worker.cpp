@@ -97,13 +97,23 @@ class WorkerRunner : public Runner {
          words.empty() ? std::string() : cat("; it said: ", words));
   }
 
+  // What is no message ends the child: nobody knows where the next one begins.
+  bool receive(const ReadBytes& read, Message& reply) const {
+    try {
+      return read_message(read, reply);
+    } catch (const Error& error) {
+      child_.reset();
+      fail(ErrorKind::Device, "the process that runs ", request_.device, " cannot be understood: ", error.what());
+    }
+  }
+
   Message exchange(const Message& request, Observer* observer) const {
-    const ReadBytes read = [this](std::span<std::byte> bytes) { return child_->read(bytes, silence_limit_s); };
+    const ReadBytes read = [this](std::span<std::byte> bytes) { return child_->read(bytes, child_patience(silence_limit_s)); };
     const WriteBytes write = [this](std::span<const std::byte> bytes) { return child_->write(bytes); };
     if (!write_message(write, request)) report_end();
     Message reply;
     for (;;) {
-      if (!read_message(read, reply)) report_end();
+      if (!receive(read, reply)) report_end();
       const std::string event = reply.head.value("event", "");
       if (event.empty()) break;
       if (event == "wants") {
@@ -144,7 +154,7 @@ ToolOutput run_tool(const std::vector<std::string>& arguments, double seconds) {
   child.close_input();
   ToolOutput output;
   std::byte next{};
-  while (child.read({&next, 1}, seconds)) output.json += static_cast<char>(next);
+  while (child.read({&next, 1}, child_patience(seconds))) output.json += static_cast<char>(next);
   const ChildEnd end = child.finish(1);
   output.status = end.status;
   output.errors = child.errors();

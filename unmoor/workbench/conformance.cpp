@@ -20,7 +20,7 @@ constexpr double patience_s = 600;   // Silence of a child that is taken for a h
 std::optional<std::string> read_line(Child& child) {
   std::string line;
   std::byte next{};
-  while (child.read({&next, 1}, patience_s)) {
+  while (child.read({&next, 1}, child_patience(patience_s))) {
     if (next == std::byte{'\n'}) return line;
     line += static_cast<char>(next);
   }
@@ -45,6 +45,10 @@ class Batch {
       if (!line) break;
       const json answer = json::parse(*line, nullptr, false);
       if (!answer.is_object()) continue;
+      if (answer.contains("opened")) {
+        opened_ = true;
+        continue;
+      }
       if (answer.contains("running")) {
         running_ = true;
         continue;
@@ -54,6 +58,7 @@ class Batch {
     return results;
   }
 
+  bool opened() const { return opened_; }
   bool died_while_running() const { return running_; }
   std::string end() {
     const ChildEnd ended = child_.finish(1);
@@ -65,8 +70,21 @@ class Batch {
  private:
   Child child_;
   std::span<const std::string> cases_;
+  bool opened_ = false;
   bool running_ = false;
 };
+
+// Fails with InvalidArgument if no family of operators is called so.
+void check_category(const std::string& category) {
+  if (category.empty()) return;
+  std::string known;
+  for (int i = 0; i <= static_cast<int>(Category::Other); ++i) {
+    const auto each = name(static_cast<Category>(i));
+    if (each == category) return;
+    known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
+  }
+  fail(ErrorKind::InvalidArgument, "no category is called '", category, "'; there are: ", known);
+}
 
 }  // namespace
 
@@ -108,18 +126,12 @@ std::vector<std::string> case_texts(const std::vector<std::string>& ops, const s
   for (const std::string& wanted : ops) {
     if (all_ops().find(wanted) == nullptr) fail(ErrorKind::InvalidArgument, "no operator is called '", wanted, "'");
   }
+  check_category(category);
   std::vector<std::string> texts;
-  std::map<std::string, bool> categories;
   for (const auto& [key, op] : all_ops().all()) {
-    categories[std::string(name(op.category))] = true;
     if (!ops.empty() && std::ranges::find(ops, key) == ops.end()) continue;
     if (!category.empty() && name(op.category) != category) continue;
     for (const Case& each : cases_of(op, dtypes)) texts.push_back(each.text);
-  }
-  if (!category.empty() && !categories.contains(category)) {
-    std::string known;
-    for (const auto& [each, there] : categories) known += fmt::format("{}{}", known.empty() ? "" : ", ", each);
-    fail(ErrorKind::InvalidArgument, "no category is called '", category, "'; there are: ", known);
   }
   return texts;
 }
@@ -135,6 +147,7 @@ ConformanceResult conformance(const std::string& device, const std::vector<std::
     const std::span<const std::string> part = std::span(cases).subspan(from, std::min(size, cases.size() - from));
     Batch running(command, part);
     auto results = running.results();
+    if (!running.opened()) fail(ErrorKind::Device, device, " cannot be used: ", running.end());
     std::ranges::move(results, std::back_inserter(result.cases));
     if (result.cases.size() - from == part.size()) {
       size = batch;

@@ -50,10 +50,13 @@ class DumpRunner : public Runner {
         fail(ErrorKind::InvalidModel, "'", manifest.string(), "' is no manifest of values");
       }
       for (const auto& value : parsed["values"]) {
-        if (!value.is_object() || !value.contains("name") || !value.contains("file")) {
-          fail(ErrorKind::InvalidModel, "'", manifest.string(), "' has an entry without a name or a file");
-        }
-        entries_.push_back({value.at("name").get<std::string>(), value.at("file").get<std::string>(), value.value("dtype", "")});
+        const auto text = [&value](const char* key) {
+          return value.is_object() && value.contains(key) && value[key].is_string() ? value[key].get<std::string>() : std::string();
+        };
+        const std::string file = text("file");
+        if (text("name").empty() || file.empty()) fail(ErrorKind::InvalidModel, "'", manifest.string(), "' has an entry without a name or a file");
+        if (fs::path(file).filename() != file) fail(ErrorKind::InvalidModel, "'", manifest.string(), "' names a file elsewhere: '", file, "'");
+        entries_.push_back({text("name"), file, text("dtype")});
       }
       return;
     }
@@ -113,6 +116,8 @@ void DumpWriter::add(const std::string& name, const Data& data) {
   write_npy(data.tensor(), (fs::path(folder_) / entry.file).string());
   entries_.push_back(std::move(entry));
 }
+
+bool DumpWriter::has(const std::string& name) const { return std::ranges::find(entries_, name, &Entry::name) != entries_.end(); }
 
 void DumpWriter::finish() {
   json values = json::array();

@@ -15,6 +15,7 @@ class DumpWriter : public Observer {
   bool wants(const ValueInfo&) override { return true; }
   void on_value(const ValueInfo& info, const Data& data) override;
   void add(const std::string& name, const Data& data);
+  bool has(const std::string& name) const;
   void finish();  // Writes the manifest.
   size_t count() const { return entries_.size(); }
 

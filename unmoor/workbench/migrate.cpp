@@ -13,7 +13,10 @@ const DoctorResult::Found* target_device(const Migration& migration) {
   if (!migration.doctor.result) return nullptr;
   const auto& devices = migration.doctor.result->devices;
   const auto found = std::ranges::find(devices, migration.target, &DoctorResult::Found::name);
-  return found == devices.end() ? nullptr : &*found;
+  if (found != devices.end()) return &*found;
+  // A backend that could not list its devices stands for all of them.
+  const auto backend = std::ranges::find(devices, migration.target.substr(0, migration.target.find(':')), &DoctorResult::Found::name);
+  return backend == devices.end() ? nullptr : &*backend;
 }
 
 const BenchRun* run_of(const Migration& migration, const std::string& device) {

@@ -110,13 +110,14 @@ std::string Table::text() const {
   std::vector<size_t> widths;
   for (const auto& row : rows_) {
     widths.resize(std::max(widths.size(), row.size()));
+    if (row.size() == 1 && rows_[0].size() > 1) continue;  // A note under a row.
     for (size_t i = 0; i < row.size(); ++i) widths[i] = std::max(widths[i], width_of(row[i]));
   }
   std::string text;
   for (const auto& row : rows_) {
     std::string line;
     for (size_t i = 0; i < row.size(); ++i) {
-      const std::string fill(widths[i] - width_of(row[i]), ' ');
+      const std::string fill(widths[i] - std::min(widths[i], width_of(row[i])), ' ');
       const bool right = i < right_.size() && right_[i] == 'r';
       line += fmt::format("{}{}{}", i == 0 ? "" : "  ", right ? fill : "", row[i]);
       if (!right) line += fill;

@@ -28,7 +28,7 @@ nlohmann::json shape_json(const Shape& shape);
 nlohmann::json plan_json(const PlanInfo& plan);
 std::string now_text();  // ISO 8601, UTC.
 
-// Columns of text, each as wide as it needs, the first left and numbers right if `right` says so.
+// Columns of text, each as wide as it needs, the first left and numbers right if `right` says so. A row of one cell is a note.
 class Table {
  public:
   explicit Table(std::vector<std::string> head, std::string right = {}) : right_(std::move(right)) { rows_.push_back(std::move(head)); }

@@ -208,6 +208,8 @@ int serve_cases(const OpenDevices& open) {
   std::FILE* const output = ::fdopen(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "w");
   ::dup2(STDERR_FILENO, STDOUT_FILENO);
   const auto devices = open();
+  fmt::print(output, "{{\"opened\":true}}\n");
+  std::fflush(output);
   std::vector<Trial> trials;
   std::string line;
   while (std::getline(std::cin, line)) {

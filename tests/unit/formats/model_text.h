@@ -10,7 +10,8 @@
 #include "unmoor/base/file.h"
 #include "unmoor/formats/onnx/onnx.h"
 
-// Small ONNX files made by hand, field by field, so that they can be wrong in any way. A message is the concatenation of its fields.
+// Small ONNX files made by hand, field by field, so that they can be wrong in any way. A message is the concatenation of its
+// fields.
 namespace unmoor::model_text {
 
 inline std::string bytes(uint32_t field, std::string_view value) {
@@ -29,8 +30,12 @@ inline std::string real(uint32_t field, float value) {
   return text;
 }
 
-inline std::string attribute(std::string_view name, int64_t value) { return bytes(5, bytes(1, name) + number(3, value) + number(20, 2)); }
-inline std::string attribute(std::string_view name, float value) { return bytes(5, bytes(1, name) + real(2, value) + number(20, 1)); }
+inline std::string attribute(std::string_view name, int64_t value) {
+  return bytes(5, bytes(1, name) + number(3, value) + number(20, 2));
+}
+inline std::string attribute(std::string_view name, float value) {
+  return bytes(5, bytes(1, name) + real(2, value) + number(20, 1));
+}
 inline std::string attribute(std::string_view name, std::string_view value) {
   return bytes(5, bytes(1, name) + bytes(4, value) + number(20, 3));
 }
@@ -125,7 +130,8 @@ inline std::string summary(const Graph& graph) {
     for (size_t i = 0; i < ids.size(); ++i) names += cat(i == 0 ? "" : ",", ids[i] == no_value ? "" : graph.value(ids[i]).name);
     return names;
   };
-  for (const auto& node : graph.nodes()) text += cat(text.empty() ? "" : "; ", node.op, '(', list(node.inputs), ")->", list(node.outputs));
+  for (const auto& node : graph.nodes())
+    text += cat(text.empty() ? "" : "; ", node.op, '(', list(node.inputs), ")->", list(node.outputs));
   return text;
 }
 

@@ -22,8 +22,11 @@ std::string npy_text(std::string_view header, std::string_view data, char versio
   return cat("\x93NUMPY", version, '\0', length, header, data);
 }
 
-std::string file_text(std::string_view descr, std::string_view shape, std::string_view data, bool is_fortran = false, char version = 1) {
-  return npy_text(cat("{'descr': '", descr, "', 'fortran_order': ", is_fortran ? "True" : "False", ", 'shape': (", shape, "), }\n"), data, version);
+std::string file_text(std::string_view descr, std::string_view shape, std::string_view data, bool is_fortran = false,
+                      char version = 1) {
+  return npy_text(
+      cat("{'descr': '", descr, "', 'fortran_order': ", is_fortran ? "True" : "False", ", 'shape': (", shape, "), }\n"), data,
+      version);
 }
 
 Tensor read_text(std::string_view text) {
@@ -44,8 +47,10 @@ std::string error_of(std::string_view text) {
 
 TEST(Npy, versions_and_headers_vary) {
   const std::string data("\1\0\2\0\3\0", 6);
-  for (const char version : {'\1', '\2', '\3'}) EXPECT_THAT(doubles(read_text(file_text("<i2", "3,", data, false, version))), ElementsAre(1, 2, 3));
-  EXPECT_THAT(doubles(read_text(npy_text("{\"shape\": (1, 3L), 'fortran_order': False, 'descr': '<i2'}", data))), ElementsAre(1, 2, 3));
+  for (const char version : {'\1', '\2', '\3'})
+    EXPECT_THAT(doubles(read_text(file_text("<i2", "3,", data, false, version))), ElementsAre(1, 2, 3));
+  EXPECT_THAT(doubles(read_text(npy_text("{\"shape\": (1, 3L), 'fortran_order': False, 'descr': '<i2'}", data))),
+              ElementsAre(1, 2, 3));
   EXPECT_EQ(read_text(file_text("<i2", "", std::string("\7\0", 2))).shape(), Shape());
   EXPECT_EQ(read_text(file_text("<f4", "0, 3", "")).shape(), (Shape{0, 3}));
 }
@@ -71,8 +76,8 @@ TEST(Npy, strings_are_read_as_utf8) {
 TEST(Npy, all_types_come_back) {
   const TemporaryFolder folder;
   const std::string path = cat(folder.path(), "/a.npy");
-  for (const DType dtype : {DType::F32, DType::F16, DType::F64, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32, DType::U32, DType::I64,
-                            DType::U64, DType::Bool, DType::C64, DType::C128}) {
+  for (const DType dtype : {DType::F32, DType::F16, DType::F64, DType::I8, DType::U8, DType::I16, DType::U16, DType::I32,
+                            DType::U32, DType::I64, DType::U64, DType::Bool, DType::C64, DType::C128}) {
     Tensor tensor(TensorType{dtype, {2, 3}});
     for (size_t i = 0; i < tensor.bytes().size(); ++i) tensor.writable_bytes()[i] = static_cast<std::byte>(i % 2);
     write_npy(tensor, path);
@@ -100,7 +105,8 @@ TEST(Npy, types_that_numpy_lacks_become_unsigned_integers) {
 TEST(Npy, what_cannot_be_read_says_why) {
   EXPECT_THAT(error_of("nothing"), HasSubstr("does not start"));
   EXPECT_THAT(error_of(file_text("|O", "1,", "x")), HasSubstr("Python objects"));
-  EXPECT_THAT(error_of(npy_text("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "abcd")), HasSubstr("structured"));
+  EXPECT_THAT(error_of(npy_text("{'descr': [('a', '<f4')], 'fortran_order': False, 'shape': (1,)}", "abcd")),
+              HasSubstr("structured"));
   EXPECT_THAT(error_of(file_text("<f4", "2,", "1234567")), HasSubstr("need more than"));
   EXPECT_THAT(error_of(file_text("<f4", "4611686018427387904, 4611686018427387904", "")), HasSubstr("too many"));
   EXPECT_THAT(error_of(file_text("<f4", "-1,", "1234")), HasSubstr("for a dimension"));

@@ -51,7 +51,8 @@ TEST(OnnxExternal, files_that_are_missing_or_too_short_are_errors) {
 
 TEST(OnnxExternal, paths_may_not_leave_the_folder) {
   const ModelFile elsewhere("12345678");
-  EXPECT_THAT(error_of(ModelFile(external_model(entry("location", elsewhere.path())))), HasSubstr("relative to the model's folder"));
+  EXPECT_THAT(error_of(ModelFile(external_model(entry("location", elsewhere.path())))),
+              HasSubstr("relative to the model's folder"));
   EXPECT_THAT(error_of(ModelFile(external_model(entry("location", "a/../../w.bin")))), HasSubstr("leaves the model's folder"));
   const ModelFile linked(external_model(entry("location", "w.bin")));
   std::filesystem::create_symlink(elsewhere.path(), linked.path("w.bin"));

@@ -14,7 +14,8 @@ using testing::HasSubstr;
 using Ints = std::vector<int64_t>;
 
 // One node with inputs x (float32[2,3]) and output y, as an opset had it.
-Graph read_node(int64_t version, std::string_view op, std::string_view attributes, const Names& inputs = {"x"}, const Names& outputs = {"y"}) {
+Graph read_node(int64_t version, std::string_view op, std::string_view attributes, const Names& inputs = {"x"},
+                const Names& outputs = {"y"}) {
   return read_text(model(input("x") + input("b", {3}) + node(op, inputs, outputs, attributes, "n") + output("y"), version));
 }
 
@@ -37,7 +38,8 @@ TEST(OnnxOpsets, attributes_that_became_inputs_are_moved) {
   EXPECT_THAT(constant_input(read_node(13, "ReduceSum", attribute("keepdims", int64_t{0}), {"x", "b"}), 1), ElementsAre());
   EXPECT_EQ(read_node(11, "ReduceSum", attribute("axes", Ints{})).nodes()[0].inputs.size(), 1U);
 
-  const Graph slice = read_node(9, "Slice", attribute("starts", Ints{1}) + attribute("ends", Ints{2}) + attribute("axes", Ints{0}));
+  const Graph slice =
+      read_node(9, "Slice", attribute("starts", Ints{1}) + attribute("ends", Ints{2}) + attribute("axes", Ints{0}));
   EXPECT_THAT(constant_input(slice, 1), ElementsAre(1));
   EXPECT_THAT(constant_input(slice, 2), ElementsAre(2));
   EXPECT_THAT(constant_input(slice, 3), ElementsAre(0));
@@ -67,15 +69,20 @@ TEST(OnnxOpsets, old_softmax_works_on_rows_of_a_matrix) {
   EXPECT_EQ(attribute_of<int64_t>(read_node(11, "Softmax", ""), "axis"), -1);
   EXPECT_EQ(summary(read_node(11, "Softmax", attribute("axis", int64_t{0}))),
             "Shape(x)->n/Shape; Flatten(x)->n/Flatten; Softmax(n/Flatten)->n/Softmax; Reshape(n/Softmax,n/Shape)->y");
+  const std::string unranked = value(11, "x", bytes(1, number(1, 1)));
+  EXPECT_EQ(read_text(model(unranked + node("Softmax", {"x"}, {"y"}, attribute("axis", int64_t{-2})), 11)).nodes().size(), 4U);
+  EXPECT_EQ(read_text(model(unranked + node("Softmax", {"x"}, {"y"}, attribute("axis", int64_t{-1})), 11)).nodes().size(), 1U);
   EXPECT_EQ(attribute_of<int64_t>(read_node(13, "Softmax", attribute("axis", int64_t{0})), "axis"), 0);
-  EXPECT_THAT(error_of(model(input("x") + node("Hardmax", {"x"}, {"y"}, attribute("axis", int64_t{5})), 11)), HasSubstr("axis 5"));
+  EXPECT_THAT(error_of(model(input("x") + node("Hardmax", {"x"}, {"y"}, attribute("axis", int64_t{5})), 11)),
+              HasSubstr("axis 5"));
 }
 
 TEST(OnnxOpsets, resize_and_upsample_take_their_old_coordinates) {
   const std::string scales = initializer(tensor("s", 1, {2}, floats({1, 2})));
   for (const auto* op : {"Upsample", "Resize"}) {
-    const Graph graph = read_text(model(input("x") + scales + node(op, {"x", "s"}, {"y"}, attribute("mode", std::string_view("nearest"))),
-                                        std::string_view(op) == "Resize" ? 10 : 9));
+    const Graph graph =
+        read_text(model(input("x") + scales + node(op, {"x", "s"}, {"y"}, attribute("mode", std::string_view("nearest"))),
+                        std::string_view(op) == "Resize" ? 10 : 9));
     EXPECT_EQ(summary(graph), "Resize(x,,s)->y");
     EXPECT_EQ(attribute_of<std::string>(graph, "coordinate_transformation_mode"), "asymmetric");
     EXPECT_EQ(attribute_of<std::string>(graph, "nearest_mode"), "floor");
@@ -87,14 +94,16 @@ TEST(OnnxOpsets, resize_and_upsample_take_their_old_coordinates) {
   EXPECT_THAT(constant_input(both, 2), ElementsAre(0.5, 1));
   const std::string empty = initializer(tensor("e", 1, {0}, ""));
   const std::string sizes = initializer(tensor("z", 7, {2}, integers({2, 6})));
-  EXPECT_EQ(summary(read_text(model(input("x") + empty + sizes + node("Resize", {"x", "e", "e", "z"}, {"y"}), 11))), "Resize(x,,,z)->y");
+  EXPECT_EQ(summary(read_text(model(input("x") + empty + sizes + node("Resize", {"x", "e", "e", "z"}, {"y"}), 11))),
+            "Resize(x,,,z)->y");
 }
 
 TEST(OnnxOpsets, dropout_and_batch_normalization_are_for_inference) {
   EXPECT_TRUE(read_node(7, "Dropout", attribute("ratio", 0.5F)).nodes()[0].attributes.empty());
   const std::string five = input("s", {3}) + input("o", {3}) + input("m", {3}) + input("v", {3});
   const auto normalize = [&five](std::string_view attributes, const Names& outputs, std::string_view more = "") {
-    return model(input("x") + five + node("BatchNormalization", {"x", "s", "o", "m", "v"}, outputs, attributes) + std::string(more), 8);
+    return model(
+        input("x") + five + node("BatchNormalization", {"x", "s", "o", "m", "v"}, outputs, attributes) + std::string(more), 8);
   };
   EXPECT_EQ(summary(read_text(normalize("", {"y", "a", "c", "d", "e"}))), "BatchNormalization(x,s,o,m,v)->y");
   EXPECT_THAT(error_of(normalize("", {"y", "a"}, output("a"))), HasSubstr("only made in training"));
@@ -103,7 +112,9 @@ TEST(OnnxOpsets, dropout_and_batch_normalization_are_for_inference) {
 
 TEST(OnnxOpsets, renamed_things_get_their_new_names) {
   EXPECT_EQ(attribute_of<std::string>(read_node(16, "GridSample", "", {"x", "x"}), "mode"), "linear");
-  EXPECT_EQ(attribute_of<std::string>(read_node(16, "GridSample", attribute("mode", std::string_view("bicubic")), {"x", "x"}), "mode"), "cubic");
+  EXPECT_EQ(
+      attribute_of<std::string>(read_node(16, "GridSample", attribute("mode", std::string_view("bicubic")), {"x", "x"}), "mode"),
+      "cubic");
   EXPECT_EQ(attribute_of<std::string>(read_node(10, "RoiAlign", ""), "coordinate_transformation_mode"), "output_half_pixel");
   EXPECT_EQ(read_node(10, "Scatter", "").nodes()[0].op, "ScatterElements");
   EXPECT_THAT(constant_input(read_node(17, "DFT", ""), 2), ElementsAre(1));
@@ -113,7 +124,9 @@ TEST(OnnxOpsets, renamed_things_get_their_new_names) {
 TEST(OnnxOpsets, broadcasting_of_opset_6_follows_its_axis) {
   const std::string b = input("b", {2});
   const auto add = [](const std::string& second, int64_t axis) {
-    return model(input("x") + second + node("Add", {"x", "b"}, {"y"}, attribute("broadcast", int64_t{1}) + attribute("axis", axis), "n"), 6);
+    return model(
+        input("x") + second + node("Add", {"x", "b"}, {"y"}, attribute("broadcast", int64_t{1}) + attribute("axis", axis), "n"),
+        6);
   };
   const Graph graph = read_text(add(b, 0));
   EXPECT_EQ(summary(graph), "Unsqueeze(b,n/constant)->n/Unsqueeze; Add(x,n/Unsqueeze)->y");
@@ -122,14 +135,17 @@ TEST(OnnxOpsets, broadcasting_of_opset_6_follows_its_axis) {
 }
 
 TEST(OnnxOpsets, group_normalization_gets_scales_by_channel) {
-  const Graph graph = read_text(model(input("x", {1, 4, 2}) + input("s", {2}) + input("o", {2}) +
-                                      node("GroupNormalization", {"x", "s", "o"}, {"y"}, attribute("num_groups", int64_t{2}), "n"), 18));
+  const Graph graph =
+      read_text(model(input("x", {1, 4, 2}) + input("s", {2}) + input("o", {2}) +
+                          node("GroupNormalization", {"x", "s", "o"}, {"y"}, attribute("num_groups", int64_t{2}), "n"),
+                      18));
   EXPECT_EQ(summary(graph).substr(summary(graph).rfind("Group")), "GroupNormalization(x,n/Reshape,n/Reshape#2)->y");
 }
 
 TEST(OnnxOpsets, types_are_told_by_the_operators_before) {
   // The rank of r is not declared; where Abs tells it, the last axis needs no matrix.
-  const Graph graph = read_text(model(input("x", {4, 2, 3}) + node("Abs", {"x"}, {"r"}) + node("Softmax", {"r"}, {"y"}, attribute("axis", int64_t{2})), 11));
+  const Graph graph = read_text(model(
+      input("x", {4, 2, 3}) + node("Abs", {"x"}, {"r"}) + node("Softmax", {"r"}, {"y"}, attribute("axis", int64_t{2})), 11));
   EXPECT_EQ(graph.nodes().back().op == "Softmax", graph.nodes().size() == 2U);
 }
 
@@ -137,7 +153,8 @@ TEST(OnnxOpsets, forms_that_cannot_be_rewritten_say_so) {
   EXPECT_THAT(error_of(model(input("x") + node("Scan", {"x"}, {"y"}), 8)), HasSubstr("opset 8"));
   EXPECT_THAT(error_of(model(input("x") + node("Tile", {"x"}, {"y"}), 1)), HasSubstr("opset 1"));
   EXPECT_THAT(error_of(model(input("x") + node("Slice", {"x"}, {"y"}), 9)), HasSubstr("'starts' is missing"));
-  EXPECT_THAT(error_of(model(input("x") + node("Slice", {"x"}, {"y"}, attribute("starts", int64_t{1})), 9)), HasSubstr("wrong type"));
+  EXPECT_THAT(error_of(model(input("x") + node("Slice", {"x"}, {"y"}, attribute("starts", int64_t{1})), 9)),
+              HasSubstr("wrong type"));
 }
 
 TEST(OnnxOpsets, unknown_operators_load_as_themselves) {

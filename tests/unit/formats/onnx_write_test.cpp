@@ -122,7 +122,8 @@ TEST(OnnxWrite, bodies_capture_again_what_was_explicit) {
   const ValueId c = graph.add_input("c", TensorType{DType::Bool, Shape()});
   const ValueId x = graph.add_input("x", matrix());
   const ValueId a = add(graph, "Abs", {x}, "a");
-  const Attributes attributes{{"then_branch", SubGraph(branch("Exp"))}, {"else_branch", SubGraph(branch("Neg"))}, {"captures", int64_t{1}}};
+  const Attributes attributes{
+      {"then_branch", SubGraph(branch("Exp"))}, {"else_branch", SubGraph(branch("Neg"))}, {"captures", int64_t{1}}};
   graph.mark_output(add(graph, "If", {c, a}, "y", attributes), "y");
   const Graph back = written_and_read(graph);
   EXPECT_EQ(summary(back), "Abs(x)->a; If(c,a)->y");

@@ -23,7 +23,7 @@ struct Rule {
 constexpr std::array rules{
     Rule{"Abs", "fabs(a)", "a < 0 ? -a : a"},
     Rule{"Neg", "-a", "-a"},
-    Rule{"Sign", "a > 0 ? 1 : a < 0 ? -1 : a", "(a > 0) - (a < 0)"},
+    Rule{"Sign", "a > 0 ? 1 : a < 0 ? -1 : a == 0 ? 0 : a", "(a > 0) - (a < 0)"},
     Rule{"Ceil", "ceil(a)", ""},
     Rule{"Floor", "floor(a)", ""},
     Rule{"Round", "rint(a)", ""},

@@ -132,8 +132,10 @@ Move space_to_depth(const OpCall& call) {
   const int64_t h = in[2] / block;
   const int64_t w = in[3] / block;
   const auto s = Shape{in[0], in[1], h, block, w, block}.strides();
-  return {.walk = {{in[0], block, block, in[1], h, w}, {{s[0], s[3], s[5], s[1], s[2], s[4]}, Shape{in[0], block, block, in[1], h, w}.strides()}},
-          .element_bytes = element_bytes(call, 0)};
+  Walk walk{{in[0], block, block, in[1], h, w}, {{s[0], s[3], s[5], s[1], s[2], s[4]}}};
+  if (call.text("mode", "DCR") == "CRD") walk = {{in[0], in[1], block, block, h, w}, {{s[0], s[1], s[3], s[5], s[2], s[4]}}};
+  walk.strides.push_back(Shape(walk.dims).strides());
+  return {.walk = walk, .element_bytes = element_bytes(call, 0)};
 }
 
 void add_concat(Kernels& kernels) {

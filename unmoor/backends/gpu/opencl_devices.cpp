@@ -7,6 +7,9 @@
 namespace unmoor::gpu {
 namespace {
 
+// PoCL needs a folder to write to and does not say so.
+constexpr const char* cache_hint = "; if its cache folder cannot be written, set HOME or POCL_CACHE_DIR to one that can";
+
 void add_reason(std::string& reason, const std::string& more) { reason += reason.empty() ? more : cat("; ", more); }
 
 // A text that a driver gives in two calls. Empty if it refuses; `code` then says why.
@@ -48,7 +51,7 @@ OpenClDevice describe(cl_device_id id, const std::string& platform, std::string&
   const auto version = text_of(id, CL_DEVICE_VERSION, code);
   if (device.info.name.empty() || code != CL_SUCCESS) {
     add_reason(reason, cat("a device of ", platform, " does not tell its name: clGetDeviceInfo gives ", opencl_error(code),
-                           " (its cache folder may be unwritable: set HOME or POCL_CACHE_DIR)"));
+                           cache_hint));
     device.usable = false;
   } else if (version.starts_with("OpenCL 1.0") || version.starts_with("OpenCL 1.1")) {
     add_reason(reason, cat(device.info.name, " has ", version, ", but 1.2 is needed"));
@@ -78,7 +81,7 @@ void add_devices(cl_platform_id platform, OpenClDevices& result) {
   std::vector<cl_device_id> ids(code == CL_SUCCESS ? count : 0);
   if (!ids.empty()) code = cl.clGetDeviceIDs(platform, CL_DEVICE_TYPE_ALL, count, ids.data(), nullptr);
   if (code != CL_SUCCESS) {
-    add_reason(result.reason, cat("platform ", label, " gives no device: clGetDeviceIDs gives ", opencl_error(code)));
+    add_reason(result.reason, cat("platform ", label, " gives no device: clGetDeviceIDs gives ", opencl_error(code), cache_hint));
     return;
   }
   for (const auto id : ids) {

@@ -30,16 +30,25 @@ std::vector<Data> read_items(std::string_view bytes, TensorReader& tensors, int 
   Message message(bytes, "SequenceProto");
   while (message.next()) {
     switch (message.field()) {
-      case holder_field::tensor: items.emplace_back(tensors.read(message.bytes()).tensor); break;
-      case holder_field::sparse_tensor: items.emplace_back(tensors.read_sparse(message.bytes()).tensor); break;
-      case holder_field::sequence: items.emplace_back(Sequence{read_items(message.bytes(), tensors, depth + 1)}); break;
-      case holder_field::map: items.push_back(read_map(message.bytes(), tensors, depth + 1)); break;
+      case holder_field::tensor:
+        items.emplace_back(tensors.read(message.bytes()).tensor);
+        break;
+      case holder_field::sparse_tensor:
+        items.emplace_back(tensors.read_sparse(message.bytes()).tensor);
+        break;
+      case holder_field::sequence:
+        items.emplace_back(Sequence{read_items(message.bytes(), tensors, depth + 1)});
+        break;
+      case holder_field::map:
+        items.push_back(read_map(message.bytes(), tensors, depth + 1));
+        break;
       case holder_field::optional: {
         auto held = read_items(message.bytes(), tensors, depth + 1);
         items.push_back(held.empty() ? Data() : held[0]);
         break;
       }
-      default: message.skip();
+      default:
+        message.skip();
     }
   }
   return items;
@@ -53,15 +62,24 @@ Data read_map(std::string_view bytes, TensorReader& tensors, int depth) {
   Message message(bytes, "MapProto");
   while (message.next()) {
     switch (message.field()) {
-      case map_field::keys: message.append(numbers); break;
-      case map_field::string_keys: texts.emplace_back(message.bytes()); break;
-      case map_field::values: map.values = read_items(message.bytes(), tensors, depth + 1); break;
-      default: message.skip();
+      case map_field::keys:
+        message.append(numbers);
+        break;
+      case map_field::string_keys:
+        texts.emplace_back(message.bytes());
+        break;
+      case map_field::values:
+        map.values = read_items(message.bytes(), tensors, depth + 1);
+        break;
+      default:
+        message.skip();
     }
   }
-  if (numbers.size() + texts.size() != map.values.size()) fail(ErrorKind::InvalidModel, "a map has other numbers of keys and values");
+  if (numbers.size() + texts.size() != map.values.size())
+    fail(ErrorKind::InvalidModel, "a map has other numbers of keys and values");
   const auto count = static_cast<int64_t>(map.values.size());
-  map.keys = texts.empty() ? Tensor::from<int64_t>({count}, std::span<const int64_t>(numbers)) : Tensor::of_strings({count}, std::move(texts));
+  map.keys = texts.empty() ? Tensor::from<int64_t>({count}, std::span<const int64_t>(numbers))
+                           : Tensor::of_strings({count}, std::move(texts));
   return map;
 }
 

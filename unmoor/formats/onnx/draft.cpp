@@ -16,8 +16,7 @@ std::string GraphDraft::new_name(std::unordered_set<std::string>& taken, std::st
 }
 
 ValueId GraphDraft::add_input(std::string_view name, const std::optional<Type>& type) {
-  const ValueId id =
-      graph.add_input(new_value_name(name), type.value_or(TensorType{DType::F32, Shape::of_unknown_rank()}));
+  const ValueId id = graph.add_input(new_value_name(name), type.value_or(TensorType{DType::F32, Shape::of_unknown_rank()}));
   graph.mutable_value(id).origin.name = std::string(name);
   types_.push_back(type);
   return id;

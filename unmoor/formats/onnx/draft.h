@@ -9,7 +9,8 @@
 
 namespace unmoor::onnx {
 
-// A graph that grows while a file is read: keeps names unique and knows as much of the types as can be told. One thread at a time.
+// A graph that grows while a file is read: keeps names unique and knows as much of the types as can be told. One thread at a
+// time.
 class GraphDraft {
  public:
   // `name`, or with a number appended if it is taken.

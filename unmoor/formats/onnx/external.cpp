@@ -37,9 +37,14 @@ void read_external_entry(std::string_view bytes, ExternalPlace& place) {
   Message message(bytes, "StringStringEntryProto");
   while (message.next()) {
     switch (message.field()) {
-      case entry_field::key: key = message.bytes(); break;
-      case entry_field::value: value = message.bytes(); break;
-      default: message.skip();
+      case entry_field::key:
+        key = message.bytes();
+        break;
+      case entry_field::value:
+        value = message.bytes();
+        break;
+      default:
+        message.skip();
     }
   }
   if (key == "location") place.location = std::string(value);

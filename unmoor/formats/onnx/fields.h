@@ -6,7 +6,15 @@
 namespace unmoor::onnx {
 
 namespace model_field {
-enum : uint32_t { ir_version = 1, producer_name = 2, producer_version = 3, graph = 7, opset_import = 8, metadata_props = 14, functions = 25 };
+enum : uint32_t {
+  ir_version = 1,
+  producer_name = 2,
+  producer_version = 3,
+  graph = 7,
+  opset_import = 8,
+  metadata_props = 14,
+  functions = 25
+};
 }
 namespace opset_field {
 enum : uint32_t { domain = 1, version = 2 };
@@ -19,7 +27,16 @@ enum : uint32_t { node = 1, name = 2, initializer = 5, input = 11, output = 12, 
 }
 namespace function_field {
 enum : uint32_t {
-  name = 1, input = 4, output = 5, attribute = 6, node = 7, opset_import = 9, domain = 10, attribute_proto = 11, value_info = 12, overload = 13,
+  name = 1,
+  input = 4,
+  output = 5,
+  attribute = 6,
+  node = 7,
+  opset_import = 9,
+  domain = 10,
+  attribute_proto = 11,
+  value_info = 12,
+  overload = 13,
 };
 }
 namespace node_field {
@@ -27,8 +44,23 @@ enum : uint32_t { input = 1, output = 2, name = 3, op_type = 4, attribute = 5, d
 }
 namespace attribute_field {
 enum : uint32_t {
-  name = 1, f = 2, i = 3, s = 4, t = 5, g = 6, floats = 7, ints = 8, strings = 9, tensors = 10, graphs = 11, tp = 14, type_protos = 15,
-  type = 20, ref_attr_name = 21, sparse_tensor = 22, sparse_tensors = 23,
+  name = 1,
+  f = 2,
+  i = 3,
+  s = 4,
+  t = 5,
+  g = 6,
+  floats = 7,
+  ints = 8,
+  strings = 9,
+  tensors = 10,
+  graphs = 11,
+  tp = 14,
+  type_protos = 15,
+  type = 20,
+  ref_attr_name = 21,
+  sparse_tensor = 22,
+  sparse_tensors = 23,
 };
 }
 namespace value_field {
@@ -52,8 +84,19 @@ enum : uint32_t { value = 1, param = 2 };
 }
 namespace tensor_field {
 enum : uint32_t {
-  dims = 1, data_type = 2, segment = 3, float_data = 4, int32_data = 5, string_data = 6, int64_data = 7, name = 8, raw_data = 9,
-  double_data = 10, uint64_data = 11, external_data = 13, data_location = 14,
+  dims = 1,
+  data_type = 2,
+  segment = 3,
+  float_data = 4,
+  int32_data = 5,
+  string_data = 6,
+  int64_data = 7,
+  name = 8,
+  raw_data = 9,
+  double_data = 10,
+  uint64_data = 11,
+  external_data = 13,
+  data_location = 14,
 };
 }
 namespace sparse_field {
@@ -69,8 +112,21 @@ enum : uint32_t { name = 1, key_type = 2, keys = 3, string_keys = 4, values = 5 
 
 // AttributeProto.AttributeType.
 enum class AttributeKind : int64_t {
-  Undefined = 0, Float = 1, Int = 2, String = 3, Tensor = 4, Graph = 5, Floats = 6, Ints = 7, Strings = 8, Tensors = 9, Graphs = 10,
-  SparseTensor = 11, SparseTensors = 12, Type = 13, Types = 14,
+  Undefined = 0,
+  Float = 1,
+  Int = 2,
+  String = 3,
+  Tensor = 4,
+  Graph = 5,
+  Floats = 6,
+  Ints = 7,
+  Strings = 8,
+  Tensors = 9,
+  Graphs = 10,
+  SparseTensor = 11,
+  SparseTensors = 12,
+  Type = 13,
+  Types = 14,
 };
 
 // SequenceProto.DataType and OptionalProto.DataType.

@@ -30,22 +30,19 @@ std::vector<Bytes> outside(const Bytes& file, std::vector<Bytes> weights) {
   return pieces;
 }
 
-// Has the system read the pieces in parallel; a hint, so a failure is no matter.
-void read_ahead(const std::vector<Bytes>& pieces) {
-  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
-  for (const Bytes& piece : pieces) {
-    const auto from = reinterpret_cast<uintptr_t>(piece.data()) / page * page;
-    const auto size = reinterpret_cast<uintptr_t>(piece.data() + piece.size()) - from;
-    if (size > 0) ::madvise(reinterpret_cast<void*>(from), size, MADV_WILLNEED);
-  }
-}
-
 }  // namespace
+
+void will_read(std::span<const std::byte> bytes) {
+  const auto page = static_cast<uintptr_t>(::sysconf(_SC_PAGESIZE));
+  const auto from = reinterpret_cast<uintptr_t>(bytes.data()) / page * page;
+  const auto size = reinterpret_cast<uintptr_t>(bytes.data() + bytes.size()) - from;
+  if (!bytes.empty()) ::madvise(reinterpret_cast<void*>(from), size, MADV_WILLNEED);
+}
 
 std::string fingerprint(const TensorReader& tensors) {
   Sha256 hash;
   const auto own = outside(tensors.own().file->bytes(), tensors.own().spans);
-  read_ahead(own);
+  for (const Bytes& piece : own) will_read(piece);
   std::vector<std::vector<Bytes>> ends;
   for (const auto& [location, weights] : tensors.external()) {
     auto& pieces = ends.emplace_back();
@@ -53,7 +50,7 @@ std::string fingerprint(const TensorReader& tensors) {
       pieces.push_back(weight.first(std::min(weight.size(), 2 * part)));
       if (weight.size() > 2 * part) pieces.back() = weight.first(part), pieces.push_back(weight.last(part));
     }
-    read_ahead(pieces);
+    for (const Bytes& piece : pieces) will_read(piece);
   }
   hash.add(cat(tensors.own().file->bytes().size(), ' '));
   for (const Bytes& piece : own) hash.add(piece);

@@ -27,7 +27,7 @@ struct Scope {
   const Arguments* arguments = nullptr;  // Attributes of the call; null outside of functions.
   std::string prefix = {};               // "call/" inside a call.
   Given values = {};
-  std::unordered_map<std::string_view, const Type*> types = {};        // As declared.
+  std::unordered_map<std::string_view, const Type*> types = {};         // As declared.
   std::unordered_map<std::string_view, std::string_view> renamed = {};  // Outputs of the call, as the caller names them.
   std::unordered_set<std::string_view> used = {};
 };
@@ -91,8 +91,8 @@ void read_types(Scope& scope, const std::vector<ValueDef>& values) {
   }
 }
 
-Graph Importer::graph(const GraphDef& def, const Opsets& opsets, const Arguments* arguments, const std::vector<Captured>& captured,
-                      GraphDraft* outer) {
+Graph Importer::graph(const GraphDef& def, const Opsets& opsets, const Arguments* arguments,
+                      const std::vector<Captured>& captured, GraphDraft* outer) {
   GraphDraft draft;
   draft.graph.set_name(std::string(def.name));
   Scope scope{draft, opsets, arguments};
@@ -114,7 +114,8 @@ Graph Importer::graph(const GraphDef& def, const Opsets& opsets, const Arguments
   read_types(scope, def.values);
   read_types(scope, def.outputs);
   for (const auto& output : def.outputs) {
-    if (!scope.used.insert(output.name).second && outer == nullptr) fail(ErrorKind::InvalidModel, "output '", output.name, "' is listed twice");
+    if (!scope.used.insert(output.name).second && outer == nullptr)
+      fail(ErrorKind::InvalidModel, "output '", output.name, "' is listed twice");
   }
   add_nodes(def.nodes, scope);
   for (const auto& output : def.outputs) {
@@ -301,8 +302,8 @@ void Importer::inline_call(const NodeDef& def, const FunctionDef& function, cons
   }
   if (calls_.size() >= deepest_call) fail(ErrorKind::InvalidModel, "functions are nested more than ", deepest_call, " deep");
   if (def.inputs.size() > function.inputs.size() || def.outputs.size() > function.outputs.size()) {
-    fail(ErrorKind::InvalidModel, "function '", function.name, "' has ", function.inputs.size(), " inputs and ", function.outputs.size(),
-         " outputs, not ", def.inputs.size(), " and ", def.outputs.size());
+    fail(ErrorKind::InvalidModel, "function '", function.name, "' has ", function.inputs.size(), " inputs and ",
+         function.outputs.size(), " outputs, not ", def.inputs.size(), " and ", def.outputs.size());
   }
   Arguments arguments;
   for (const auto& attribute : function.defaults) {
@@ -362,7 +363,8 @@ void check_opsets(const ModelDef& model) {
     const auto found = opsets.find("ai.onnx");
     if (found == opsets.end()) return;
     if (found->second > newest_opset) {
-      fail(ErrorKind::Unsupported, "the model uses opset ", found->second, " of ai.onnx; the newest one known here is ", newest_opset);
+      fail(ErrorKind::Unsupported, "the model uses opset ", found->second, " of ai.onnx; the newest one known here is ",
+           newest_opset);
     }
     if (found->second < 1) fail(ErrorKind::InvalidModel, "opset ", found->second, " of ai.onnx does not exist");
   };

@@ -4,7 +4,8 @@
 
 namespace unmoor::onnx {
 
-// The model as a graph: sorted, in the newest opset, functions inlined, captured values explicit. Fails with InvalidModel or Unsupported.
+// The model as a graph: sorted, in the newest opset, functions inlined, captured values explicit. Fails with InvalidModel or
+// Unsupported.
 Graph import_graph(const ModelDef& model);
 
 }  // namespace unmoor::onnx

@@ -32,7 +32,7 @@ void modernize_softmax(NodeDraft& draft) {
   const auto type = axis == -1 ? std::nullopt : draft.type(0);
   const auto rank = type && type->shape.has_rank() ? static_cast<int64_t>(type->shape.rank()) : -1;
   if (rank >= 0 && (axis < -rank || axis > rank)) fail(ErrorKind::InvalidModel, "axis ", axis, " is outside of rank ", rank);
-  if (axis == -1 || axis == rank - 1) {
+  if (axis == -1 || (rank >= 0 && axis == rank - 1)) {
     draft.set("axis", int64_t{-1});
     return;
   }
@@ -100,7 +100,8 @@ void modernize_roi_align(NodeDraft& draft) {
 }
 
 void modernize_scan(NodeDraft& draft) {
-  if (draft.opset < 9) fail(ErrorKind::Unsupported, "the batched Scan of opset 8 is not supported; convert the model to opset 9 or later");
+  if (draft.opset < 9)
+    fail(ErrorKind::Unsupported, "the batched Scan of opset 8 is not supported; convert the model to opset 9 or later");
 }
 
 // Before opset 7 a flag said that the second input is to be broadcast, and an attribute said along which axis.
@@ -127,7 +128,8 @@ void modernize_broadcast(NodeDraft& draft) {
   const auto rank = static_cast<int64_t>(first->shape.rank());
   const int64_t place = *axis < 0 ? *axis + rank : *axis;
   const int64_t missing = rank - place - static_cast<int64_t>(second->shape.rank());
-  if (place < 0 || missing < 0) fail(ErrorKind::InvalidModel, "axis ", *axis, " does not fit shapes ", first->shape, " and ", second->shape);
+  if (place < 0 || missing < 0)
+    fail(ErrorKind::InvalidModel, "axis ", *axis, " does not fit shapes ", first->shape, " and ", second->shape);
   if (missing == 0) return;
   Ints axes(static_cast<size_t>(missing));
   for (size_t i = 0; i < axes.size(); ++i) axes[i] = static_cast<int64_t>(second->shape.rank() + i);
@@ -137,8 +139,9 @@ void modernize_broadcast(NodeDraft& draft) {
 // Before opset 6 the target was spelled out.
 void modernize_cast(NodeDraft& draft) {
   if (draft.opset >= 6) return;
-  constexpr std::array<std::string_view, 17> names{"",       "FLOAT", "UINT8",   "INT8",   "UINT16", "INT16",  "INT32",     "INT64",     "STRING",
-                                                   "BOOL",   "FLOAT16", "DOUBLE", "UINT32", "UINT64", "COMPLEX64", "COMPLEX128", "BFLOAT16"};
+  constexpr std::array<std::string_view, 17> names{"",       "FLOAT",  "UINT8",     "INT8",       "UINT16",  "INT16",
+                                                   "INT32",  "INT64",  "STRING",    "BOOL",       "FLOAT16", "DOUBLE",
+                                                   "UINT32", "UINT64", "COMPLEX64", "COMPLEX128", "BFLOAT16"};
   const auto to = draft.take<std::string>("to", "");
   const auto found = std::ranges::find(names, to);
   if (to.empty() || found == names.end()) fail(ErrorKind::InvalidModel, "attribute 'to' is '", to, "', no type");
@@ -154,7 +157,8 @@ void modernize_recurrent(NodeDraft& draft) {
 }
 
 void refuse_before_6(NodeDraft& draft) {
-  if (draft.opset < 6) fail(ErrorKind::Unsupported, "its form of opset ", draft.opset, " is not supported; opset 6 or later is needed");
+  if (draft.opset < 6)
+    fail(ErrorKind::Unsupported, "its form of opset ", draft.opset, " is not supported; opset 6 or later is needed");
 }
 
 }  // namespace unmoor::onnx

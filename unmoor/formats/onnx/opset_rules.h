@@ -2,7 +2,8 @@
 
 #include "unmoor/formats/onnx/draft.h"
 
-// How old forms of ai.onnx operators become the newest one, by the kind of change. Called by modernize; each looks at the opset itself.
+// How old forms of ai.onnx operators become the newest one, by the kind of change. Called by modernize; each looks at the opset
+// itself.
 namespace unmoor::onnx {
 
 // Attributes that became inputs (opset_inputs.cpp).

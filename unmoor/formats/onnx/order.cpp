@@ -53,7 +53,8 @@ std::unordered_map<std::string_view, size_t> makers(const std::vector<NodeDef>& 
              description(nodes[i]));
       }
       if (given.contains(name)) {
-        fail(ErrorKind::InvalidModel, "value '", name, "', made by ", description(nodes[i]), ", is an input or a constant already");
+        fail(ErrorKind::InvalidModel, "value '", name, "', made by ", description(nodes[i]),
+             ", is an input or a constant already");
       }
     }
   }
@@ -70,7 +71,8 @@ std::vector<size_t> sorted_order(const std::vector<NodeDef>& nodes, const Given&
     const auto use = [&](std::string_view name) {
       if (name.empty() || given.contains(name)) return;
       const auto maker = made_by.find(name);
-      if (maker == made_by.end()) fail(ErrorKind::InvalidModel, description(nodes[i]), " uses value '", name, "', which nothing makes");
+      if (maker == made_by.end())
+        fail(ErrorKind::InvalidModel, description(nodes[i]), " uses value '", name, "', which nothing makes");
       users[maker->second].push_back(i);
       ++waits_for[i];
     };
@@ -99,7 +101,8 @@ std::vector<size_t> sorted_order(const std::vector<NodeDef>& nodes, const Given&
       return maker != made_by.end() && waits_for[maker->second] > 0;
     };
     for (const auto name : nodes[i].inputs) {
-      if (in_cycle(name)) fail(ErrorKind::InvalidModel, "cycle: ", description(nodes[i]), " waits for value '", name, "' that waits for it");
+      if (in_cycle(name))
+        fail(ErrorKind::InvalidModel, "cycle: ", description(nodes[i]), " waits for value '", name, "' that waits for it");
     }
     fail(ErrorKind::InvalidModel, "cycle: ", description(nodes[i]), " waits, in its body, for a value that waits for it");
   }

@@ -21,7 +21,8 @@ class FreeNames {
 };
 
 // The nodes' places in an order where each comes after what it uses; as it is if that holds already. `is_given` tells which names
-// are there from the start. Fails with InvalidModel on a missing value, one that is made twice, and a cycle, naming node and value.
+// are there from the start. Fails with InvalidModel on a missing value, one that is made twice, and a cycle, naming node and
+// value.
 using Given = std::unordered_map<std::string_view, ValueId>;
 std::vector<size_t> sorted_order(const std::vector<NodeDef>& nodes, const Given& given, FreeNames& free_names);
 

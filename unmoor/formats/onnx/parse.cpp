@@ -36,9 +36,14 @@ void read_opset(std::string_view bytes, Opsets& opsets) {
   Message message(bytes, "OperatorSetIdProto");
   while (message.next()) {
     switch (message.field()) {
-      case opset_field::domain: domain = message.bytes(); break;
-      case opset_field::version: version = message.integer(); break;
-      default: message.skip();
+      case opset_field::domain:
+        domain = message.bytes();
+        break;
+      case opset_field::version:
+        version = message.integer();
+        break;
+      default:
+        message.skip();
     }
   }
   opsets[std::string(domain.empty() ? "ai.onnx" : domain)] = version;
@@ -49,9 +54,14 @@ void read_metadata(std::string_view bytes, std::map<std::string, std::string, st
   Message message(bytes, "StringStringEntryProto");
   while (message.next()) {
     switch (message.field()) {
-      case entry_field::key: key = message.bytes(); break;
-      case entry_field::value: value = message.bytes(); break;
-      default: message.skip();
+      case entry_field::key:
+        key = message.bytes();
+        break;
+      case entry_field::value:
+        value = message.bytes();
+        break;
+      default:
+        message.skip();
     }
   }
   metadata[std::string(key)] = std::string(value);
@@ -73,12 +83,18 @@ struct Payload {
 
 std::optional<Attribute> chosen(Payload& payload) {
   switch (payload.kind) {
-    case AttributeKind::Float: return payload.real;
-    case AttributeKind::Int: return payload.integer;
-    case AttributeKind::String: return std::string(payload.text);
-    case AttributeKind::Floats: return std::move(payload.reals);
-    case AttributeKind::Ints: return std::move(payload.integers);
-    case AttributeKind::Strings: return std::move(payload.texts);
+    case AttributeKind::Float:
+      return payload.real;
+    case AttributeKind::Int:
+      return payload.integer;
+    case AttributeKind::String:
+      return std::string(payload.text);
+    case AttributeKind::Floats:
+      return std::move(payload.reals);
+    case AttributeKind::Ints:
+      return std::move(payload.integers);
+    case AttributeKind::Strings:
+      return std::move(payload.texts);
     case AttributeKind::SparseTensor:
     case AttributeKind::Tensor:
       if (!payload.tensor) fail(ErrorKind::InvalidModel, "its tensor is missing");
@@ -87,11 +103,14 @@ std::optional<Attribute> chosen(Payload& payload) {
       if (!payload.type) fail(ErrorKind::InvalidModel, "its type is missing");
       return *payload.type;
     case AttributeKind::Graph:
-    case AttributeKind::Graphs: return std::nullopt;
+    case AttributeKind::Graphs:
+      return std::nullopt;
     case AttributeKind::Tensors:
     case AttributeKind::SparseTensors:
-    case AttributeKind::Types: fail(ErrorKind::Unsupported, "lists of tensors or types are not supported as attributes");
-    case AttributeKind::Undefined: fail(ErrorKind::InvalidModel, "it has no value");
+    case AttributeKind::Types:
+      fail(ErrorKind::Unsupported, "lists of tensors or types are not supported as attributes");
+    case AttributeKind::Undefined:
+      fail(ErrorKind::InvalidModel, "it has no value");
   }
   fail(ErrorKind::InvalidModel, "its kind ", static_cast<int64_t>(payload.kind), " is not known");
 }
@@ -104,23 +123,50 @@ AttributeDef Parser::attribute(std::string_view bytes) {
   try {
     while (message.next()) {
       switch (message.field()) {
-        case attribute_field::name: result.name = message.bytes(); break;
-        case attribute_field::ref_attr_name: result.reference = message.bytes(); break;
-        case attribute_field::type: payload.kind = AttributeKind{message.integer()}; break;
-        case attribute_field::f: payload.real = message.real(), saw(AttributeKind::Float); break;
-        case attribute_field::i: payload.integer = message.integer(), saw(AttributeKind::Int); break;
-        case attribute_field::s: payload.text = message.bytes(), saw(AttributeKind::String); break;
-        case attribute_field::t: payload.tensor = tensors_.read(message.bytes()).tensor, saw(AttributeKind::Tensor); break;
+        case attribute_field::name:
+          result.name = message.bytes();
+          break;
+        case attribute_field::ref_attr_name:
+          result.reference = message.bytes();
+          break;
+        case attribute_field::type:
+          payload.kind = AttributeKind{message.integer()};
+          break;
+        case attribute_field::f:
+          payload.real = message.real(), saw(AttributeKind::Float);
+          break;
+        case attribute_field::i:
+          payload.integer = message.integer(), saw(AttributeKind::Int);
+          break;
+        case attribute_field::s:
+          payload.text = message.bytes(), saw(AttributeKind::String);
+          break;
+        case attribute_field::t:
+          payload.tensor = tensors_.read(message.bytes()).tensor, saw(AttributeKind::Tensor);
+          break;
         case attribute_field::sparse_tensor:
           payload.tensor = tensors_.read_sparse(message.bytes()).tensor, saw(AttributeKind::SparseTensor);
           break;
-        case attribute_field::tp: payload.type = read_type(message.bytes()), saw(AttributeKind::Type); break;
-        case attribute_field::g: result.graphs.push_back(graph(message.bytes())), saw(AttributeKind::Graph); break;
-        case attribute_field::graphs: result.graphs.push_back(graph(message.bytes())), saw(AttributeKind::Graphs); break;
-        case attribute_field::floats: message.append(payload.reals), saw(AttributeKind::Floats); break;
-        case attribute_field::ints: message.append(payload.integers), saw(AttributeKind::Ints); break;
-        case attribute_field::strings: payload.texts.emplace_back(message.bytes()), saw(AttributeKind::Strings); break;
-        default: message.skip();
+        case attribute_field::tp:
+          payload.type = read_type(message.bytes()), saw(AttributeKind::Type);
+          break;
+        case attribute_field::g:
+          result.graphs.push_back(graph(message.bytes())), saw(AttributeKind::Graph);
+          break;
+        case attribute_field::graphs:
+          result.graphs.push_back(graph(message.bytes())), saw(AttributeKind::Graphs);
+          break;
+        case attribute_field::floats:
+          message.append(payload.reals), saw(AttributeKind::Floats);
+          break;
+        case attribute_field::ints:
+          message.append(payload.integers), saw(AttributeKind::Ints);
+          break;
+        case attribute_field::strings:
+          payload.texts.emplace_back(message.bytes()), saw(AttributeKind::Strings);
+          break;
+        default:
+          message.skip();
       }
     }
     if (result.name.empty()) fail(ErrorKind::InvalidModel, "an attribute has no name");
@@ -129,7 +175,8 @@ AttributeDef Parser::attribute(std::string_view bytes) {
     result.value = chosen(payload);
     result.is_list = payload.kind == AttributeKind::Graphs;
     if (result.value) result.graphs.clear();
-    if (payload.kind == AttributeKind::Graph && result.graphs.size() != 1) fail(ErrorKind::InvalidModel, "it has no graph, or several");
+    if (payload.kind == AttributeKind::Graph && result.graphs.size() != 1)
+      fail(ErrorKind::InvalidModel, "it has no graph, or several");
     return result;
   } catch (Error& error) {
     error.note(cat("in attribute '", result.name, "'"));
@@ -143,14 +190,29 @@ NodeDef Parser::node(std::string_view bytes) {
   try {
     while (message.next()) {
       switch (message.field()) {
-        case node_field::input: result.inputs.push_back(message.bytes()); break;
-        case node_field::output: result.outputs.push_back(message.bytes()); break;
-        case node_field::name: result.name = message.bytes(); break;
-        case node_field::op_type: result.op = message.bytes(); break;
-        case node_field::domain: result.domain = message.bytes(); break;
-        case node_field::overload: result.overload = message.bytes(); break;
-        case node_field::attribute: result.attributes.push_back(attribute(message.bytes())); break;
-        default: message.skip();
+        case node_field::input:
+          result.inputs.push_back(message.bytes());
+          break;
+        case node_field::output:
+          result.outputs.push_back(message.bytes());
+          break;
+        case node_field::name:
+          result.name = message.bytes();
+          break;
+        case node_field::op_type:
+          result.op = message.bytes();
+          break;
+        case node_field::domain:
+          result.domain = message.bytes();
+          break;
+        case node_field::overload:
+          result.overload = message.bytes();
+          break;
+        case node_field::attribute:
+          result.attributes.push_back(attribute(message.bytes()));
+          break;
+        default:
+          message.skip();
       }
     }
     if (result.op.empty()) fail(ErrorKind::InvalidModel, "a node has no operator");
@@ -168,9 +230,14 @@ ValueDef Parser::value(std::string_view bytes) {
   try {
     while (message.next()) {
       switch (message.field()) {
-        case value_field::name: result.name = message.bytes(); break;
-        case value_field::type: result.type = read_type(message.bytes()); break;
-        default: message.skip();
+        case value_field::name:
+          result.name = message.bytes();
+          break;
+        case value_field::type:
+          result.type = read_type(message.bytes());
+          break;
+        default:
+          message.skip();
       }
     }
     return result;
@@ -191,14 +258,29 @@ GraphDef Parser::graph(std::string_view bytes) {
   Message message(bytes, "GraphProto");
   while (message.next()) {
     switch (message.field()) {
-      case graph_field::name: result.name = message.bytes(); break;
-      case graph_field::node: result.nodes.push_back(node(message.bytes())); break;
-      case graph_field::initializer: result.constants.push_back(constant(tensors_.read(message.bytes()))); break;
-      case graph_field::sparse_initializer: result.constants.push_back(constant(tensors_.read_sparse(message.bytes()))); break;
-      case graph_field::input: result.inputs.push_back(value(message.bytes())); break;
-      case graph_field::output: result.outputs.push_back(value(message.bytes())); break;
-      case graph_field::value_info: result.values.push_back(value(message.bytes())); break;
-      default: message.skip();
+      case graph_field::name:
+        result.name = message.bytes();
+        break;
+      case graph_field::node:
+        result.nodes.push_back(node(message.bytes()));
+        break;
+      case graph_field::initializer:
+        result.constants.push_back(constant(tensors_.read(message.bytes())));
+        break;
+      case graph_field::sparse_initializer:
+        result.constants.push_back(constant(tensors_.read_sparse(message.bytes())));
+        break;
+      case graph_field::input:
+        result.inputs.push_back(value(message.bytes()));
+        break;
+      case graph_field::output:
+        result.outputs.push_back(value(message.bytes()));
+        break;
+      case graph_field::value_info:
+        result.values.push_back(value(message.bytes()));
+        break;
+      default:
+        message.skip();
     }
   }
   --depth_;
@@ -211,16 +293,35 @@ FunctionDef Parser::function(std::string_view bytes) {
   try {
     while (message.next()) {
       switch (message.field()) {
-        case function_field::name: result.name = message.bytes(); break;
-        case function_field::domain: result.domain = message.bytes(); break;
-        case function_field::overload: result.overload = message.bytes(); break;
-        case function_field::input: result.inputs.push_back(message.bytes()); break;
-        case function_field::output: result.outputs.push_back(message.bytes()); break;
-        case function_field::attribute_proto: result.defaults.push_back(attribute(message.bytes())); break;
-        case function_field::node: result.nodes.push_back(node(message.bytes())); break;
-        case function_field::value_info: result.values.push_back(value(message.bytes())); break;
-        case function_field::opset_import: read_opset(message.bytes(), result.opsets); break;
-        default: message.skip();
+        case function_field::name:
+          result.name = message.bytes();
+          break;
+        case function_field::domain:
+          result.domain = message.bytes();
+          break;
+        case function_field::overload:
+          result.overload = message.bytes();
+          break;
+        case function_field::input:
+          result.inputs.push_back(message.bytes());
+          break;
+        case function_field::output:
+          result.outputs.push_back(message.bytes());
+          break;
+        case function_field::attribute_proto:
+          result.defaults.push_back(attribute(message.bytes()));
+          break;
+        case function_field::node:
+          result.nodes.push_back(node(message.bytes()));
+          break;
+        case function_field::value_info:
+          result.values.push_back(value(message.bytes()));
+          break;
+        case function_field::opset_import:
+          read_opset(message.bytes(), result.opsets);
+          break;
+        default:
+          message.skip();
       }
     }
     if (result.domain == "ai.onnx") result.domain = {};
@@ -238,18 +339,31 @@ ModelDef Parser::model(std::string_view bytes) {
   Message message(bytes, "ModelProto");
   while (message.next()) {
     switch (message.field()) {
-      case model_field::ir_version: result.ir_version = message.integer(); break;
-      case model_field::producer_name: result.producer = std::string(message.bytes()); break;
-      case model_field::producer_version: producer_version = message.bytes(); break;
-      case model_field::opset_import: read_opset(message.bytes(), result.opsets); break;
-      case model_field::metadata_props: read_metadata(message.bytes(), result.metadata); break;
-      case model_field::functions: result.functions.push_back(function(message.bytes())); break;
+      case model_field::ir_version:
+        result.ir_version = message.integer();
+        break;
+      case model_field::producer_name:
+        result.producer = std::string(message.bytes());
+        break;
+      case model_field::producer_version:
+        producer_version = message.bytes();
+        break;
+      case model_field::opset_import:
+        read_opset(message.bytes(), result.opsets);
+        break;
+      case model_field::metadata_props:
+        read_metadata(message.bytes(), result.metadata);
+        break;
+      case model_field::functions:
+        result.functions.push_back(function(message.bytes()));
+        break;
       case model_field::graph:
         if (has_graph) fail(ErrorKind::InvalidModel, "the model has several graphs");
         result.graph = graph(message.bytes());
         has_graph = true;
         break;
-      default: message.skip();
+      default:
+        message.skip();
     }
   }
   if (!has_graph) fail(ErrorKind::InvalidModel, "this is no ONNX model: it has no graph");

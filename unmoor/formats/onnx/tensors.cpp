@@ -7,6 +7,7 @@
 #include "unmoor/base/error.h"
 #include "unmoor/formats/onnx/external.h"
 #include "unmoor/formats/onnx/fields.h"
+#include "unmoor/formats/onnx/fingerprint.h"
 #include "unmoor/formats/onnx/types.h"
 #include "unmoor/formats/onnx/wire.h"
 #include "unmoor/tensor/convert.h"
@@ -35,14 +36,20 @@ enum class Holder : uint8_t { Int32, Int64, Uint64, Float, Double, String };
 Holder holder_of(DType dtype) {
   switch (dtype) {
     case DType::F32:
-    case DType::C64: return Holder::Float;
+    case DType::C64:
+      return Holder::Float;
     case DType::F64:
-    case DType::C128: return Holder::Double;
-    case DType::I64: return Holder::Int64;
+    case DType::C128:
+      return Holder::Double;
+    case DType::I64:
+      return Holder::Int64;
     case DType::U32:
-    case DType::U64: return Holder::Uint64;
-    case DType::String: return Holder::String;
-    default: return Holder::Int32;
+    case DType::U64:
+      return Holder::Uint64;
+    case DType::String:
+      return Holder::String;
+    default:
+      return Holder::Int32;
   }
 }
 
@@ -76,20 +83,46 @@ TensorReader::Fields TensorReader::read_fields(std::string_view bytes) {
   Message message(bytes, "TensorProto");
   while (message.next()) {
     switch (message.field()) {
-      case tensor_field::name: fields.name = message.bytes(); break;
-      case tensor_field::dims: message.append(fields.dims); break;
-      case tensor_field::data_type: fields.dtype = message.integer(); break;
-      case tensor_field::raw_data: fields.raw = message.bytes(); break;
-      case tensor_field::float_data: fields.floats.push_back(message.fixed(sizeof(float))); break;
-      case tensor_field::double_data: fields.doubles.push_back(message.fixed(sizeof(double))); break;
-      case tensor_field::int32_data: message.append(fields.int32s); break;
-      case tensor_field::int64_data: message.append(fields.int64s); break;
-      case tensor_field::uint64_data: message.append(fields.uint64s); break;
-      case tensor_field::string_data: fields.strings.push_back(message.bytes()); break;
-      case tensor_field::data_location: fields.is_external = message.integer() == 1; break;
-      case tensor_field::external_data: read_external_entry(message.bytes(), fields.place); break;
-      case tensor_field::segment: fail(ErrorKind::Unsupported, "tensors in segments are not supported");
-      default: message.skip();
+      case tensor_field::name:
+        fields.name = message.bytes();
+        break;
+      case tensor_field::dims:
+        message.append(fields.dims);
+        break;
+      case tensor_field::data_type:
+        fields.dtype = message.integer();
+        break;
+      case tensor_field::raw_data:
+        fields.raw = message.bytes();
+        break;
+      case tensor_field::float_data:
+        fields.floats.push_back(message.fixed(sizeof(float)));
+        break;
+      case tensor_field::double_data:
+        fields.doubles.push_back(message.fixed(sizeof(double)));
+        break;
+      case tensor_field::int32_data:
+        message.append(fields.int32s);
+        break;
+      case tensor_field::int64_data:
+        message.append(fields.int64s);
+        break;
+      case tensor_field::uint64_data:
+        message.append(fields.uint64s);
+        break;
+      case tensor_field::string_data:
+        fields.strings.push_back(message.bytes());
+        break;
+      case tensor_field::data_location:
+        fields.is_external = message.integer() == 1;
+        break;
+      case tensor_field::external_data:
+        read_external_entry(message.bytes(), fields.place);
+        break;
+      case tensor_field::segment:
+        fail(ErrorKind::Unsupported, "tensors in segments are not supported");
+      default:
+        message.skip();
     }
   }
   return fields;
@@ -141,7 +174,19 @@ Tensor TensorReader::decode(const Fields& fields, TensorType type) {
 
 Tensor TensorReader::in_place(TensorType type, std::string_view bytes) {
   own_.spans.push_back(as_bytes(bytes));
+  read_ahead(as_bytes(bytes).data() + bytes.size());
   return Tensor::view(std::move(type), as_bytes(bytes), own_.file);
+}
+
+// What follows a weight is read next, and small weights follow each other: asked for in growing steps as long as they do.
+void TensorReader::read_ahead(const std::byte* from) {
+  if (from < read_until_) return;
+  const bool is_close = read_until_ != nullptr && from - read_until_ < (1 << 16);
+  window_ = is_close ? std::min<size_t>(window_ * 2, 1 << 18) : 1 << 14;
+  const auto all = own_.file->bytes();
+  const auto place = static_cast<size_t>(from - all.data());
+  will_read(all.subspan(place, std::min(window_, all.size() - place)));
+  read_until_ = from + window_;
 }
 
 Tensor TensorReader::external_tensor(const Fields& fields, TensorType type) {
@@ -155,8 +200,8 @@ Tensor TensorReader::external_tensor(const Fields& fields, TensorType type) {
   Weights& weights = open_external(place.location);
   const auto all = weights.file->bytes();
   if (place.offset > all.size() || size > all.size() - place.offset) {
-    fail(ErrorKind::InvalidModel, "the external file '", place.location, "' is too short: it has ", all.size(), " bytes, but ", size,
-         " at ", place.offset, " are needed");
+    fail(ErrorKind::InvalidModel, "the external file '", place.location, "' is too short: it has ", all.size(), " bytes, but ",
+         size, " at ", place.offset, " are needed");
   }
   const auto bytes = all.subspan(place.offset, size);
   weights.spans.push_back(bytes);
@@ -176,13 +221,22 @@ NamedTensor TensorReader::read_sparse(std::string_view bytes) {
   Message message(bytes, "SparseTensorProto");
   while (message.next()) {
     switch (message.field()) {
-      case sparse_field::values: values = read(message.bytes()); break;
-      case sparse_field::indices: indices = read(message.bytes()); break;
-      case sparse_field::dims: message.append(dims); break;
-      default: message.skip();
+      case sparse_field::values:
+        values = read(message.bytes());
+        break;
+      case sparse_field::indices:
+        indices = read(message.bytes());
+        break;
+      case sparse_field::dims:
+        message.append(dims);
+        break;
+      default:
+        message.skip();
     }
   }
-  const auto complain = [&values](const auto&... parts) { fail(ErrorKind::InvalidModel, parts..., ", in sparse tensor '", values.name, "'"); };
+  const auto complain = [&values](const auto&... parts) {
+    fail(ErrorKind::InvalidModel, parts..., ", in sparse tensor '", values.name, "'");
+  };
   if (!values.tensor || !indices.tensor) complain("values or indices are missing");
   if (values.tensor.dtype() == DType::String) complain("strings cannot be sparse");
   if (bits_of(values.tensor.dtype()) < 8) complain("elements of ", values.tensor.dtype(), " cannot be sparse");
@@ -194,7 +248,8 @@ NamedTensor TensorReader::read_sparse(std::string_view bytes) {
   const size_t count = values.tensor.elements();
   const auto places = integers(indices.tensor);
   const bool is_flat = indices.tensor.shape().rank() == 1;
-  if (places.size() != count * (is_flat ? 1 : dims.size())) complain(places.size(), " indices do not fit ", count, " values of rank ", dims.size());
+  if (places.size() != count * (is_flat ? 1 : dims.size()))
+    complain(places.size(), " indices do not fit ", count, " values of rank ", dims.size());
   Tensor dense(type);
   const size_t width = bits_of(type.dtype) / 8;
   const auto strides = type.shape.strides();
@@ -206,7 +261,8 @@ NamedTensor TensorReader::read_sparse(std::string_view bytes) {
       place += index * strides[axis];
     }
     if (place < 0 || place >= static_cast<int64_t>(dense.elements())) complain("index ", place, " is outside of ", type);
-    std::memcpy(dense.writable_bytes().data() + static_cast<size_t>(place) * width, values.tensor.bytes().data() + i * width, width);
+    std::memcpy(dense.writable_bytes().data() + static_cast<size_t>(place) * width, values.tensor.bytes().data() + i * width,
+                width);
   }
   return {values.name, dense};
 }

@@ -42,12 +42,15 @@ class TensorReader {
   static Fields read_fields(std::string_view bytes);
   Tensor decode(const Fields& fields, TensorType type);
   Tensor in_place(TensorType type, std::string_view bytes);
+  void read_ahead(const std::byte* from);
   Tensor external_tensor(const Fields& fields, TensorType type);
   Weights& open_external(const std::string& location);
 
   Weights own_;
   std::map<std::string, Weights, std::less<>> external_;
-  size_t dense_bytes_ = 0;  // Of all sparse tensors so far.
+  const std::byte* read_until_ = nullptr;  // The system was asked to read ahead up to here,
+  size_t window_ = 0;                      // this much at a time.
+  size_t dense_bytes_ = 0;                 // Of all sparse tensors so far.
 };
 
 }  // namespace unmoor::onnx

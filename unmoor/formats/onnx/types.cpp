@@ -15,18 +15,24 @@ constexpr size_t highest_rank = 64;
 
 // By code, from 1.
 constexpr std::array<DType, 26> dtypes{
-    DType::F32, DType::U8,  DType::I8,   DType::U16,      DType::I16,        DType::I32,    DType::I64,        DType::String, DType::Bool,
-    DType::F16, DType::F64, DType::U32,  DType::U64,      DType::C64,        DType::C128,   DType::BF16,       DType::F8E4M3FN,
-    DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ, DType::U4, DType::I4, DType::F4E2M1, DType::F8E8M0, DType::U2, DType::I2};
+    DType::F32,    DType::U8,     DType::I8,       DType::U16,        DType::I16,    DType::I32,        DType::I64,
+    DType::String, DType::Bool,   DType::F16,      DType::F64,        DType::U32,    DType::U64,        DType::C64,
+    DType::C128,   DType::BF16,   DType::F8E4M3FN, DType::F8E4M3FNUZ, DType::F8E5M2, DType::F8E5M2FNUZ, DType::U4,
+    DType::I4,     DType::F4E2M1, DType::F8E8M0,   DType::U2,         DType::I2};
 
 void read_dim(Message dim, Shape& shape) {
   int64_t value = Shape::unknown;
   std::string_view symbol;
   while (dim.next()) {
     switch (dim.field()) {
-      case dim_field::value: value = dim.integer(); break;
-      case dim_field::param: symbol = dim.bytes(); break;
-      default: dim.skip();
+      case dim_field::value:
+        value = dim.integer();
+        break;
+      case dim_field::param:
+        symbol = dim.bytes();
+        break;
+      default:
+        dim.skip();
     }
   }
   if (shape.rank() >= highest_rank) fail(ErrorKind::InvalidModel, "a shape has more than ", highest_rank, " dimensions");
@@ -53,7 +59,8 @@ TensorType read_tensor_type(Message message) {
         }
         break;
       }
-      default: message.skip();
+      default:
+        message.skip();
     }
   }
   return type;
@@ -79,9 +86,14 @@ MapType read_map(Message message, int depth) {
   MapType type;
   while (message.next()) {
     switch (message.field()) {
-      case map_type_field::key: type.key = dtype_of(message.integer()); break;
-      case map_type_field::value: type.value = shared(read_type(message.bytes(), depth + 1)); break;
-      default: message.skip();
+      case map_type_field::key:
+        type.key = dtype_of(message.integer());
+        break;
+      case map_type_field::value:
+        type.value = shared(read_type(message.bytes(), depth + 1));
+        break;
+      default:
+        message.skip();
     }
   }
   return type;
@@ -93,13 +105,24 @@ Type read_type(std::string_view bytes, int depth) {
   Message message(bytes, "TypeProto");
   while (message.next()) {
     switch (message.field()) {
-      case type_field::tensor: type = read_tensor_type(Message(message.bytes(), "TypeProto.Tensor")); break;
-      case type_field::sequence: type = SequenceType{read_element(Message(message.bytes(), "TypeProto.Sequence"), depth)}; break;
-      case type_field::optional: type = OptionalType{read_element(Message(message.bytes(), "TypeProto.Optional"), depth)}; break;
-      case type_field::map: type = read_map(Message(message.bytes(), "TypeProto.Map"), depth); break;
-      case type_field::sparse_tensor: fail(ErrorKind::Unsupported, "values of sparse tensor type are not supported");
-      case type_field::opaque: fail(ErrorKind::Unsupported, "values of opaque type are not supported");
-      default: message.skip();
+      case type_field::tensor:
+        type = read_tensor_type(Message(message.bytes(), "TypeProto.Tensor"));
+        break;
+      case type_field::sequence:
+        type = SequenceType{read_element(Message(message.bytes(), "TypeProto.Sequence"), depth)};
+        break;
+      case type_field::optional:
+        type = OptionalType{read_element(Message(message.bytes(), "TypeProto.Optional"), depth)};
+        break;
+      case type_field::map:
+        type = read_map(Message(message.bytes(), "TypeProto.Map"), depth);
+        break;
+      case type_field::sparse_tensor:
+        fail(ErrorKind::Unsupported, "values of sparse tensor type are not supported");
+      case type_field::opaque:
+        fail(ErrorKind::Unsupported, "values of opaque type are not supported");
+      default:
+        message.skip();
     }
   }
   return type;
@@ -135,7 +158,8 @@ void write_element(protozero::pbf_writer writer, const std::shared_ptr<const Typ
 
 DType dtype_of(int64_t code) {
   if (code == 27 || code == 28) fail(ErrorKind::Unsupported, "6-bit floats (element type ", code, ") are not supported");
-  if (code < 1 || code > static_cast<int64_t>(dtypes.size())) fail(ErrorKind::InvalidModel, "element type ", code, " is not known");
+  if (code < 1 || code > static_cast<int64_t>(dtypes.size()))
+    fail(ErrorKind::InvalidModel, "element type ", code, " is not known");
   return dtypes[static_cast<size_t>(code - 1)];
 }
 

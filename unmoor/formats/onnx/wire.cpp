@@ -40,7 +40,8 @@ std::string_view Message::bytes() {
     const char* at = rest.data();
     const char* const end = rest.data() + rest.size();
     const uint64_t length = protozero::decode_varint(&at, end);
-    if (length > static_cast<uint64_t>(end - at)) fail_here(cat("length ", length, " goes past the end, ", end - at, " bytes are left"));
+    if (length > static_cast<uint64_t>(end - at))
+      fail_here(cat("length ", length, " goes past the end, ", end - at, " bytes are left"));
     if (length > 0xffffffffU) fail_here(cat("length ", length, " is more than protobuf can hold"));
     const auto view = reader_.get_view();
     return std::string_view(view.data(), view.size());

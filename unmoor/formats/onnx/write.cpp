@@ -20,8 +20,8 @@ constexpr size_t most_bytes = (size_t{1} << 31) - (size_t{1} << 20);  // What pr
 
 // Opset 23 is what runtimes know today; these operators came later.
 int64_t opset_for(std::string_view op) {
-  static const std::map<std::string_view, int64_t> later{{"Swish", 24},    {"TensorScatter", 24},   {"BitCast", 26},
-                                                         {"CumProd", 26},  {"LinearAttention", 27}, {"CausalConvWithState", 27},
+  static const std::map<std::string_view, int64_t> later{{"Swish", 24},   {"TensorScatter", 24},   {"BitCast", 26},
+                                                         {"CumProd", 26}, {"LinearAttention", 27}, {"CausalConvWithState", 27},
                                                          {"SwiGLU", 28}};
   const auto found = later.find(op);
   return found == later.end() ? 23 : found->second;
@@ -58,7 +58,8 @@ class Writer {
   void write_outputs(pbf_writer& writer, const Graph& graph, Names& names, bool is_body);
   void write_constant(pbf_writer& writer, const Data& data, const std::string& name);
   void write_node(pbf_writer& writer, const Graph& graph, const Node& node, const Names& names);
-  void write_attribute(pbf_writer& writer, const std::string& name, const Attribute& attribute, const std::vector<std::string>& captured);
+  void write_attribute(pbf_writer& writer, const std::string& name, const Attribute& attribute,
+                       const std::vector<std::string>& captured);
   void write_body(pbf_writer writer, const Graph& body, const std::vector<std::string>& captured);
   void note(const Node& node);
 
@@ -76,7 +77,9 @@ std::string Writer::new_name(const std::string& wanted) {
 void Writer::note(const Node& node) {
   const auto [domain, name] = split(node.op);
   auto& version = opsets_[domain];
-  const int64_t wanted = domain.empty() ? opset_for(name) : domain == "unmoor" || domain == "com.microsoft" ? 1 : node.origin.opset;
+  const int64_t wanted = domain.empty()                                    ? opset_for(name)
+                         : domain == "unmoor" || domain == "com.microsoft" ? 1
+                                                                           : node.origin.opset;
   version = std::max({version, wanted, int64_t{1}});
 }
 
@@ -85,17 +88,20 @@ void write_value(pbf_writer& writer, uint32_t field, const std::string& name, co
   value.add_string(value_field::name, name);
   // An input needs a type; elsewhere one of unknown rank may be unknown altogether, and says more when it is left out.
   const auto* const tensor = std::get_if<TensorType>(&type);
-  if (field == graph_field::input || tensor == nullptr || tensor->shape.has_rank()) write_type(pbf_writer(value, value_field::type), type);
+  if (field == graph_field::input || tensor == nullptr || tensor->shape.has_rank())
+    write_type(pbf_writer(value, value_field::type), type);
 }
 
 void Writer::write_constant(pbf_writer& writer, const Data& data, const std::string& name) {
   bytes_ += constant_bytes(data);
-  if (bytes_ > most_bytes) fail(ErrorKind::Unsupported, "the model's constants take more than the 2 GiB that an ONNX file can hold");
+  if (bytes_ > most_bytes)
+    fail(ErrorKind::Unsupported, "the model's constants take more than the 2 GiB that an ONNX file can hold");
   if (data.is_tensor()) {
     write_tensor(pbf_writer(writer, graph_field::initializer), data.tensor(), name);
     return;
   }
-  if (!data.is_sequence()) fail(ErrorKind::Unsupported, "constant '", name, "' is a map or an empty optional, which ONNX cannot hold");
+  if (!data.is_sequence())
+    fail(ErrorKind::Unsupported, "constant '", name, "' is a map or an empty optional, which ONNX cannot hold");
   std::vector<std::string> items;
   for (const auto& item : data.sequence().items) {
     items.push_back(new_name(cat(name, "/item")));
@@ -122,7 +128,8 @@ void Writer::write_graph(pbf_writer writer, const Graph& graph, Names names, siz
     }
     for (size_t i = 0; i < graph.outputs().size(); ++i) {
       const size_t value = Graph::index(graph.outputs()[i]);
-      if (taken_.insert(graph.output_names()[i]).second && is_made[value] && names[value].empty()) names[value] = graph.output_names()[i];
+      if (taken_.insert(graph.output_names()[i]).second && is_made[value] && names[value].empty())
+        names[value] = graph.output_names()[i];
     }
   }
   for (size_t i = 0; i < names.size(); ++i) {
@@ -172,7 +179,8 @@ void Writer::write_node(pbf_writer& writer, const Graph& graph, const Node& node
   const bool has_captures = found != node.attributes.end() && std::holds_alternative<int64_t>(found->second);
   if (has_captures) {
     const auto count = static_cast<size_t>(std::get<int64_t>(found->second));
-    if (count > inputs) fail(ErrorKind::InvalidArgument, "node '", node.name, "' captures ", count, " values, but has ", inputs, " inputs");
+    if (count > inputs)
+      fail(ErrorKind::InvalidArgument, "node '", node.name, "' captures ", count, " values, but has ", inputs, " inputs");
     inputs -= count;
     for (size_t i = inputs; i < node.inputs.size(); ++i) captured.push_back(name_of(node.inputs[i]));
   }
