@@ -27,5 +27,6 @@ void add_sort_ops(OpSet& ops);          // TopK, NonZero, Unique, NonMaxSuppress
 void add_control_ops(OpSet& ops);       // If, Loop, Scan.
 void add_sequence_ops(OpSet& ops);      // Sequence and optional operators.
 void add_signal_ops(OpSet& ops);        // STFT, DFT, windows.
+void add_ml_ops(OpSet& ops);            // The domain ai.onnx.ml: trees, support vectors, encoders, maps.
 
 }  // namespace unmoor
