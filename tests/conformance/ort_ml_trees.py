@@ -77,9 +77,10 @@ def ensemble(rng, trees, targets, dtype, missing=False):
     a = {f"nodes_{name}": [] for name in names} | {"leaf_targetids": [], "tree_roots": []}
     modes, splits, weights, members = [], [], [], []
 
-    def leaf():
-        a["leaf_targetids"].append(int(rng.integers(0, targets)))
-        weights.append(rng.normal())
+    def leaf(node):
+        node.vote = int(rng.integers(0, targets)), float(dtype(rng.normal()))
+        a["leaf_targetids"].append(node.vote[0])
+        weights.append(node.vote[1])
         return len(weights) - 1
 
     def place(node):
@@ -91,11 +92,11 @@ def ensemble(rng, trees, targets, dtype, missing=False):
         if not node.leaf and node.mode == "MEMBER":
             members.append((i, [node.value, node.value + 1]))
         if node.leaf:
-            a["nodes_truenodeids"][i] = a["nodes_falsenodeids"][i] = leaf()
+            a["nodes_truenodeids"][i] = a["nodes_falsenodeids"][i] = leaf(node)
             return i
         for side, branch in (("true", node.yes), ("false", node.no)):
             a[f"nodes_{side}leafs"][i] = int(branch.leaf)
-            a[f"nodes_{side}nodeids"][i] = leaf() if branch.leaf else place(branch)
+            a[f"nodes_{side}nodeids"][i] = leaf(branch) if branch.leaf else place(branch)
         return i
 
     for tree in trees:
@@ -161,7 +162,7 @@ def regressor_cases(cases, rng):
     cases.add("TreeEnsembleRegressor", "logistic_of_one", [x], [FLOAT], {**a, "n_targets": 1, "post_transform": "LOGISTIC"},
               expected=[transformed("LOGISTIC", votes(trees, a, "target", x, 1)).astype(F32)],
               departs="the transform applies to one target, too; ONNX Runtime leaves it out")
-    x[rng.random(x.shape) < 0.3] = np.nan
+    x = np.where(rng.random(x.shape) < 0.3, x.dtype.type(np.nan), x)
     for missing in (False, True):
         a = listed(rng, trees, "target", 2, normal, missing=missing)
         cases.add("TreeEnsembleRegressor", f"missing_{missing}", [x], [FLOAT], {**a, "n_targets": 2})
@@ -216,7 +217,7 @@ def classifier_cases(cases, rng):
               departs="the label is the top class; ONNX Runtime gives 1 for any positive vote for the second")
     one = listed(rng, trees, "class", 1, normal)
     cases.add("TreeEnsembleClassifier", "one_label", [x], [INT64, FLOAT], {**one, "classlabels_int64s": [1]})
-    x[rng.random(x.shape) < 0.3] = np.nan
+    x = np.where(rng.random(x.shape) < 0.3, x.dtype.type(np.nan), x)
     a = listed(rng, forest(rng, 5, 4, 4, MODES[:4], grid), "class", 3, normal, missing=True)
     cases.add("TreeEnsembleClassifier", "missing", [x], [INT64, FLOAT], {**a, "classlabels_int64s": [0, 1, 2]})
 
@@ -229,11 +230,21 @@ def ensemble_cases(cases, rng):
                 x, grid = inputs_for(rng, dtype)
                 a = ensemble(rng, forest(rng, 5, 4, 4, MODES, grid), targets, dtype)
                 cases.add("TreeEnsemble", f"aggregate_{how}_{targets}", [x], [out], {**a, "aggregate_function": how}, opset=5)
-        for transform in (1, 2, 3):
-            cases.add("TreeEnsemble", f"transform_{transform}", [x], [out], {**a, "post_transform": transform}, opset=5)
+        trees = forest(rng, 5, 4, 4, MODES, grid)
+        a = ensemble(rng, trees, 3, dtype)
+        sums = np.zeros((len(x), 3))
+        for i, row in enumerate(x):
+            for target, weight in (walk(tree, row).vote for tree in trees):
+                sums[i, target] += weight
+        for transform, how in enumerate(("NONE", "SOFTMAX", "LOGISTIC", "SOFTMAX_ZERO")):
+            swapped = how in ("SOFTMAX", "LOGISTIC")
+            cases.add("TreeEnsemble", how, [x], [out], {**a, "post_transform": transform}, opset=5,
+                      expected=[transformed(how, sums).astype(dtype)] if swapped else None,
+                      departs="SOFTMAX is 1 and LOGISTIC is 2; ONNX Runtime has it the other way round" if swapped else None)
+        x, grid = np.round(2 * x).astype(dtype), np.round(2 * grid)  # ONNX Runtime has sets of integers only.
         a = ensemble(rng, forest(rng, 5, 4, 4, [*MODES, "MEMBER"], grid), 2, dtype)
         cases.add("TreeEnsemble", "members", [x], [out], a, opset=5)
-        x[rng.random(x.shape) < 0.3] = np.nan
+        x = np.where(rng.random(x.shape) < 0.3, x.dtype.type(np.nan), x)
         a = ensemble(rng, forest(rng, 5, 4, 4, MODES[:4], grid), 2, dtype, missing=True)
         cases.add("TreeEnsemble", "missing", [x], [out], a, opset=5)
 

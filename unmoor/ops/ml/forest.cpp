@@ -62,7 +62,7 @@ void set_votes(Forest& forest, std::span<const uint32_t> leaves, std::span<const
   for (const uint32_t leaf : leaves) ++forest.first_votes[leaf + 1];
   std::partial_sum(forest.first_votes.begin(), forest.first_votes.end(), forest.first_votes.begin());
   forest.votes.resize(votes.size());
-  std::vector<uint32_t> next(forest.first_votes.begin(), forest.first_votes.end() - 1);
+  std::vector<uint32_t> next = forest.first_votes;
   for (size_t i = 0; i < votes.size(); ++i) forest.votes[next[leaves[i]]++] = votes[i];
 }
 
@@ -103,17 +103,6 @@ void require_features(const OpCall& call, const Forest& forest) {
   if (shape.has_rank() && shape[1] >= 0 && static_cast<size_t>(shape[1]) < forest.features) {
     fail(ErrorKind::InvalidModel, title(call), ": the trees ask for feature ", forest.features - 1, ", but the input has ", shape[1], " features");
   }
-}
-
-std::vector<double> forest_scores(const Forest& forest, const Tensor& x, Aggregate how) {
-  const std::vector<double> values = doubles(x);
-  const auto rows = static_cast<size_t>(x.shape()[0]);
-  const auto width = static_cast<size_t>(x.shape()[1]);
-  std::vector<double> scores(rows * forest.targets);
-  for (size_t row = 0; row < rows; ++row) {
-    forest.score(std::span(values).subspan(row * width, width), how, std::span(scores).subspan(row * forest.targets, forest.targets));
-  }
-  return scores;
 }
 
 Cost forest_cost(const OpCall& call, size_t nodes, size_t trees) {

@@ -55,8 +55,6 @@ void require_trees(const OpCall& call, std::span<const Forest::Node> nodes, std:
 // Fails with InvalidModel if the input has fewer features than the trees ask for. Unknown ones are taken to be enough.
 void require_features(const OpCall& call, const Forest& forest);
 
-// Scores of all rows, [rows, targets].
-std::vector<double> forest_scores(const Forest& forest, const Tensor& x, Aggregate how);
 // Comparisons on the way to the leaves of balanced trees, and a vote at each.
 Cost forest_cost(const OpCall& call, size_t nodes, size_t trees);
 

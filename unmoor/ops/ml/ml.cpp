@@ -14,7 +14,6 @@ void add_ml_ops(OpSet& ops) {
   ml::add_map_ops(ops);
   ml::add_svm_ops(ops);
   ml::add_tree_ops(ops);
-  ml::add_tree_ensemble(ops);
 }
 
 namespace ml {

@@ -18,8 +18,7 @@ void add_scaling_ops(OpSet& ops);   // Imputer, Normalizer, Scaler.
 void add_linear_ops(OpSet& ops);    // LinearClassifier, LinearRegressor.
 void add_map_ops(OpSet& ops);       // CastMap, DictVectorizer, ZipMap.
 void add_svm_ops(OpSet& ops);       // SVMClassifier, SVMRegressor.
-void add_tree_ops(OpSet& ops);      // TreeEnsembleClassifier, TreeEnsembleRegressor.
-void add_tree_ensemble(OpSet& ops);
+void add_tree_ops(OpSet& ops);      // TreeEnsemble, TreeEnsembleClassifier, TreeEnsembleRegressor.
 
 // An operator called "ai.onnx.ml:NAME".
 Op ml_op(std::string_view op_name, std::string summary);

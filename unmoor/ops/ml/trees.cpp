@@ -1,125 +1,52 @@
 #include <algorithm>
 
 #include "unmoor/base/error.h"
-#include "unmoor/ops/ml/listed_forest.h"
-#include "unmoor/ops/ml/ml.h"
-#include "unmoor/ops/ml/post_transform.h"
+#include "unmoor/base/memory.h"
+#include "unmoor/ops/ml/tree_model.h"
 #include "unmoor/ops/moving.h"
 
 namespace unmoor::ml {
 namespace {
 
-// What a row's votes become in a TreeEnsembleClassifier. Where all votes of two labels are for one of them, and there is no base value for each,
-// the sum s decides: the second label is the top class if s is above 0, or above one half where no weight is negative and no transform
-// follows, since then s is a probability. Votes for the first label alone are the second one's, as converters write them: the scores are
-// 1-s and s, or -s and s. This is what ONNX's evaluator and ONNX Runtime share. The text says nothing of it, but wants the top class of all
-// others and the transform of every score: ONNX Runtime gives label 1 for any positive vote where both labels are voted for, and leaves the
-// transform out where no weight is negative.
-struct Verdict {
-  Labels labels;
-  Forest forest;
-  std::vector<double> base;
-  PostTransform how = PostTransform::None;
-  bool one_sided = false;
-  bool for_first = false;
-  bool probability = false;
+const std::vector<DType>& ensemble_types() {
+  static const std::vector<DType> list{DType::F32, DType::F64, DType::F16};
+  return list;
+}
 
-  // Replaces the votes of a row by its scores before the transform. Returns the place of its label.
-  int64_t apply(std::span<double> scores) const {
-    for (size_t k = 0; k < base.size(); ++k) scores[one_sided && !for_first ? 1 : k] += base[k];
-    if (scores.size() == 1) return scores[0] > 0 ? 0 : -1;
-    if (!one_sided) return top_class(scores);
-    const double sum = scores[for_first ? 0 : 1];
-    if (for_first) {
-      scores[0] = probability ? 1 - sum : -sum;
-      scores[1] = sum;
-    }
-    return sum > (probability ? 0.5 : 0) ? 1 : 0;
+bool is_classifier(const OpCall& call) { return call.node.op == "ai.onnx.ml:TreeEnsembleClassifier"; }
+
+// Labels, if there are any, and scores. TreeEnsemble's are of its input's dtype.
+std::vector<Type> types_of(const OpCall& call, const TreeModel& model) {
+  const TensorType& x = call.input(0);
+  const bool keeps_dtype = call.node.op == "ai.onnx.ml:TreeEnsemble";
+  const Shape rows = x.shape.has_rank() ? per_row(call, x.shape) : unknown_shape(1);
+  Shape shape = rows;
+  shape.push_back(static_cast<int64_t>(model.forest.targets));
+  TensorType scores{keeps_dtype ? x.dtype : float_output(call), std::move(shape)};
+  if (!is_classifier(call)) return {std::move(scores)};
+  return {TensorType{model.labels.dtype(), rows}, std::move(scores)};
+}
+
+std::vector<Type> infer_trees(const OpCall& call) { return types_of(call, tree_model(call)); }
+
+void run_trees(const OpCall& call, std::span<const Data> in, Outputs& out) {
+  const OpCall known = with_data(call, in);
+  const TreeModel model = tree_model(known);
+  const std::vector<double> x = doubles(in[0].tensor());
+  const auto rows = static_cast<size_t>(in[0].tensor().shape()[0]);
+  const auto width = static_cast<size_t>(in[0].tensor().shape()[1]);
+  Tensor scores(std::get<TensorType>(types_of(known, model).back()));
+  check_memory(scores.elements() * sizeof(double));
+  std::vector<double> values(scores.elements());
+  std::vector<int64_t> places(rows);
+  for (size_t row = 0; row < rows; ++row) {
+    const size_t columns = model.forest.targets;
+    places[row] = model.predict(std::span(x).subspan(row * width, width), std::span(values).subspan(row * columns, columns));
   }
-};
-
-Verdict verdict_of(const OpCall& call) {
-  Verdict verdict{labels_of(call, "classlabels_int64s", "classlabels_strings"), {}, reals_or_tensor(call, "base_values")};
-  const size_t classes = verdict.labels.size();
-  verdict.how = post_transform_of(call);
-  verdict.forest = listed_forest(call, "class", classes);
-  const auto& votes = verdict.forest.votes;
-  const auto is_for = [](uint32_t target) { return [target](const Forest::Vote& vote) { return vote.target == target; }; };
-  if (classes == 2 && verdict.base.size() < 2 && !votes.empty()) {
-    verdict.for_first = std::ranges::all_of(votes, is_for(0));
-    verdict.one_sided = verdict.for_first || std::ranges::all_of(votes, is_for(1));
-    const bool plain = verdict.how == PostTransform::None || verdict.how == PostTransform::Probit;
-    verdict.probability = plain && std::ranges::none_of(votes, [](const Forest::Vote& vote) { return vote.weight < 0; });
-  }
-  const bool one_base = verdict.one_sided && verdict.base.size() == 1;
-  if (!verdict.base.empty() && !one_base) require_length(call, "base_values", verdict.base.size(), classes);
-  return verdict;
-}
-
-Shape batch_of(const OpCall& call) {
-  return call.input(0).shape.has_rank() ? per_row(call, call.input(0).shape) : unknown_shape(1);
-}
-
-std::vector<Type> infer_classifier(const OpCall& call) {
-  const Verdict verdict = verdict_of(call);
-  Shape scores = batch_of(call);
-  scores.push_back(static_cast<int64_t>(verdict.labels.size()));
-  return {TensorType{verdict.labels.dtype(), batch_of(call)}, TensorType{float_output(call), std::move(scores)}};
-}
-
-void run_classifier(const OpCall& call, std::span<const Data> in, Outputs& out) {
-  const Tensor& x = in[0].tensor();
-  const Verdict verdict = verdict_of(with_data(call, in));
-  const size_t classes = verdict.labels.size();
-  std::vector<double> scores = forest_scores(verdict.forest, x, Aggregate::Sum);
-  std::vector<int64_t> places;
-  for (size_t i = 0; i < scores.size(); i += classes) places.push_back(verdict.apply(std::span(scores).subspan(i, classes)));
-  transform_rows(verdict.how, scores, classes);
-  put_labels(call, out, verdict.labels, places);
-  if (!call.wants_output(1)) return;
-  store(out.allocate(1, {float_output(call), Shape{x.shape()[0], static_cast<int64_t>(classes)}}), std::span<const double>(scores));
-}
-
-Aggregate aggregate_of(const OpCall& call) {
-  const std::string wanted = call.text("aggregate_function", "SUM");
-  if (wanted == "AVERAGE") return Aggregate::Average;
-  if (wanted == "SUM") return Aggregate::Sum;
-  if (wanted == "MIN") return Aggregate::Min;
-  if (wanted == "MAX") return Aggregate::Max;
-  fail(ErrorKind::InvalidModel, title(call), ": aggregate_function is '", wanted, "', not AVERAGE, SUM, MIN or MAX");
-}
-
-struct Regression {
-  Forest forest;
-  std::vector<double> base;
-};
-
-Regression regression_of(const OpCall& call) {
-  const size_t targets = targets_of(call, list_attribute<int64_t>(call, "target_ids"));
-  Regression regression{listed_forest(call, "target", targets), reals_or_tensor(call, "base_values")};
-  if (!regression.base.empty()) require_length(call, "base_values", regression.base.size(), targets);
-  return regression;
-}
-
-std::vector<Type> infer_regressor(const OpCall& call) {
-  post_transform_of(call);
-  aggregate_of(call);
-  Shape shape = batch_of(call);
-  shape.push_back(static_cast<int64_t>(regression_of(call).forest.targets));
-  return {TensorType{float_output(call), std::move(shape)}};
-}
-
-// Base values come after the aggregate function and before the transform, which the text wants for one target too; ONNX Runtime leaves
-// it out there.
-void run_regressor(const OpCall& call, std::span<const Data> in, Outputs& out) {
-  const Tensor& x = in[0].tensor();
-  const Regression regression = regression_of(with_data(call, in));
-  const size_t targets = regression.forest.targets;
-  Tensor& result = out.allocate(0, {float_output(call), Shape{x.shape()[0], static_cast<int64_t>(targets)}});
-  std::vector<double> scores = forest_scores(regression.forest, x, aggregate_of(call));
-  for (size_t i = 0; i < scores.size() && !regression.base.empty(); ++i) scores[i] += regression.base[i % targets];
-  transform_rows(post_transform_of(call), scores, targets);
-  store(result, std::span<const double>(scores));
+  store(scores, std::span<const double>(values));
+  if (is_classifier(call)) put_labels(call, out, model.labels, places);
+  const size_t last = is_classifier(call) ? 1 : 0;
+  if (call.wants_output(last)) copy_all(scores, out.allocate(last, scores.type()));
 }
 
 Op listed_op(std::string_view name, std::string summary) {
@@ -163,8 +90,8 @@ Op tree_classifier() {
                         {"class_weights", std::vector<float>()},
                         {"classlabels_strings", std::vector<std::string>()},
                         {"classlabels_int64s", std::vector<int64_t>()}});
-  op.infer = infer_classifier;
-  op.reference = run_classifier;
+  op.infer = infer_trees;
+  op.reference = run_trees;
   const std::string leaves = " class_treeids=[0,0,0,1,1] class_nodeids=[1,3,4,1,2]";
   const std::string three = cat(two_trees, floats, leaves, " class_ids=[0,1,2,0,1] class_weights=[0.75,0.5,1,0.25,-0.5]");
   const std::string mixed = cat(two_trees, floats, leaves, " class_weights=[0.75,-0.5,-1,0.25,-0.5]");
@@ -196,8 +123,8 @@ Op tree_regressor() {
                         {"target_weights", std::vector<float>()},
                         {"n_targets", int64_t{1}},
                         {"aggregate_function", std::string("SUM")}});
-  op.infer = infer_regressor;
-  op.reference = run_regressor;
+  op.infer = infer_trees;
+  op.reference = run_trees;
   const std::string leaves = " target_treeids=[0,0,0,1,1] target_nodeids=[1,3,4,1,2]";
   const std::string one = cat(two_trees, floats, leaves, " target_ids=[0,0,0,0,0] target_weights=[0.75,-0.5,-1,0.25,0.5] n_targets=1");
   const std::string two = cat(two_trees, floats, leaves, " target_ids=[0,1,0,1,1] target_weights=[0.75,-0.5,-1,0.25,0.5] n_targets=2");
@@ -222,11 +149,63 @@ Op tree_regressor() {
   return op;
 }
 
+Op tree_ensemble() {
+  Op op = ml_op("TreeEnsemble", "The votes of the leaves that each row comes to in decision trees, put together by target.");
+  op.inputs = {required("X", ensemble_types())};
+  op.outputs = {required("Y", ensemble_types())};
+  op.attributes = {{"aggregate_function", int64_t{1}},
+                   {"leaf_targetids", std::vector<int64_t>()},
+                   {"nodes_falseleafs", std::vector<int64_t>()},
+                   {"nodes_falsenodeids", std::vector<int64_t>()},
+                   {"nodes_featureids", std::vector<int64_t>()},
+                   {"nodes_missing_value_tracks_true", std::vector<int64_t>()},
+                   {"nodes_trueleafs", std::vector<int64_t>()},
+                   {"nodes_truenodeids", std::vector<int64_t>()},
+                   {"post_transform", int64_t{0}},
+                   {"tree_roots", std::vector<int64_t>()}};
+  op.infer = infer_trees;
+  op.reference = run_trees;
+  op.cost = [](const OpCall& call) {
+    return forest_cost(call, list_attribute<int64_t>(call, "nodes_featureids").size(), list_attribute<int64_t>(call, "tree_roots").size());
+  };
+  op.rounding = Rounding::Quantise;
+  op.category = Category::Trees;
+  // Two trees over two features, with two targets.
+  const auto forest = [](std::string_view dtype) {
+    return cat(" n_targets=2 tree_roots=[0,2] nodes_featureids=[0,1,1] nodes_truenodeids=[0,1,3] nodes_trueleafs=[1,1,1] nodes_falsenodeids=[1,2,4] "
+               "nodes_falseleafs=[0,1,1] leaf_targetids=[0,1,0,1,0] nodes_splits=", dtype, "[3]{0.5,-1,0} leaf_weights=", dtype, "[5]{1,-2,0.25,0.5,3}");
+  };
+  const std::string trees = forest("T");
+  const std::string modes = " nodes_modes=u8[3]{0,0,0}";
+  const std::string member =
+      " n_targets=4 tree_roots=[0] nodes_featureids=[0,0,0] nodes_modes=u8[3]{0,6,6} nodes_truenodeids=[1,0,1] nodes_trueleafs=[0,1,1] "
+      "nodes_falsenodeids=[2,2,3] nodes_falseleafs=[1,0,1] leaf_targetids=[0,1,2,3]";
+  op.cases = {cat("T[6,2]~small aggregate_function=0,1,2,3", modes, trees),
+              cat("T[6,2]~small post_transform=0,1,2,3", modes, trees),
+              cat("f32[6,2]{0.5,0,0.25,-1,nan,-2,1,nan,-1,inf,0.5,-0} nodes_modes=u8[3]{0,1,2},u8[3]{3,4,5},u8[3]{5,5,5}", forest("f32")),
+              cat("f32[4,2]{nan,0,nan,nan,0,nan,1,1} nodes_missing_value_tracks_true=[1,0,1],[0,1,0] nodes_modes=u8[3]{0,5,4}", forest("f32")),
+              cat("f32[6,1]{1.2,3.4,-0.12,nan,12,7} nodes_splits=f32[3]{11,232344,nan} membership_values=f32[8]{1.2,3.7,8,9,nan,12,7,nan} "
+              "leaf_weights=f32[4]{1,10,1000,100}", member),
+              cat("f64[3,1]{8,7,0.1} nodes_splits=f64[3]{11,0,0} membership_values=f64[3]{nan,0.1,7} leaf_weights=f64[4]{1,10,1000,100}", member),
+              "T[3,2]~small n_targets=1 tree_roots=[0] nodes_featureids=[0] nodes_modes=u8[1]{0} nodes_splits=T[1]{0} nodes_truenodeids=[0] "
+              "nodes_trueleafs=[1] nodes_falsenodeids=[0] nodes_falseleafs=[1] leaf_targetids=[0] leaf_weights=T[1]{2.5}",
+              cat("T[0,2]", modes, trees),
+              cat("T[1,5]~small", modes, trees),
+              "T[3,2]~small aggregate_function=2,3 n_targets=3 tree_roots=[0] nodes_featureids=[1] nodes_modes=u8[1]{3} nodes_splits=T[1]{0} "
+              "nodes_truenodeids=[0] nodes_trueleafs=[1] nodes_falsenodeids=[1] nodes_falseleafs=[1] leaf_targetids=[0,2] "
+              "leaf_weights=T[2]{-2.5,4}",
+              "f32[2,1]{0.25,0.75} post_transform=4 tree_roots=[0] nodes_featureids=[0] nodes_modes=u8[1]{0} nodes_splits=f32[1]{0.5} "
+              "nodes_truenodeids=[0] nodes_trueleafs=[1] nodes_falsenodeids=[1] nodes_falseleafs=[1] leaf_targetids=[0,0] "
+              "leaf_weights=f32[2]{0.25,0.9}"};
+  return op;
+}
+
 }  // namespace
 
 void add_tree_ops(OpSet& ops) {
   ops.add(tree_classifier());
   ops.add(tree_regressor());
+  ops.add(tree_ensemble());
 }
 
 }  // namespace unmoor::ml

@@ -1,19 +1,13 @@
+#include "unmoor/ops/ml/placed_forest.h"
+
 #include <algorithm>
 #include <cmath>
 
 #include "unmoor/base/error.h"
-#include "unmoor/ops/ml/forest.h"
 #include "unmoor/ops/ml/ml.h"
-#include "unmoor/ops/ml/post_transform.h"
-#include "unmoor/ops/moving.h"
 
 namespace unmoor::ml {
 namespace {
-
-const std::vector<DType>& ensemble_types() {
-  static const std::vector<DType> list{DType::F32, DType::F64, DType::F16};
-  return list;
-}
 
 // A one-dimensional tensor attribute of the input's dtype.
 const Tensor& tensor_of(const OpCall& call, std::string_view key, DType dtype) {
@@ -104,7 +98,9 @@ void read_leaves(const OpCall& call, Forest& forest) {
   set_votes(forest, leaves, votes, weights.size());
 }
 
-Forest forest_of(const OpCall& call) {
+}  // namespace
+
+Forest placed_forest(const OpCall& call) {
   Forest forest;
   read_leaves(call, forest);
   read_nodes(call, forest, forest.votes.size());
@@ -119,82 +115,5 @@ Forest forest_of(const OpCall& call) {
   require_features(call, forest);
   return forest;
 }
-
-Aggregate aggregate_of(const OpCall& call) {
-  const int64_t number = call.integer("aggregate_function", 1);
-  if (number < 0 || number > 3) fail(ErrorKind::InvalidModel, title(call), ": aggregate_function is ", number, ", not a number from 0 to 3");
-  return static_cast<Aggregate>(number);
-}
-
-std::vector<Type> infer_ensemble(const OpCall& call) {
-  aggregate_of(call);
-  numbered_post_transform_of(call);
-  const Forest forest = forest_of(call);
-  Shape shape = call.input(0).shape.has_rank() ? per_row(call, call.input(0).shape) : unknown_shape(1);
-  shape.push_back(static_cast<int64_t>(forest.targets));
-  return {TensorType{call.input(0).dtype, std::move(shape)}};
-}
-
-void run_ensemble(const OpCall& call, std::span<const Data> in, Outputs& out) {
-  const Tensor& x = in[0].tensor();
-  const Forest forest = forest_of(with_data(call, in));
-  Tensor& result = out.allocate(0, {x.dtype(), Shape{x.shape()[0], static_cast<int64_t>(forest.targets)}});
-  std::vector<double> scores = forest_scores(forest, x, aggregate_of(call));
-  transform_rows(numbered_post_transform_of(call), scores, forest.targets);
-  store(result, std::span<const double>(scores));
-}
-
-Op tree_ensemble() {
-  Op op = ml_op("TreeEnsemble", "The votes of the leaves that each row comes to in decision trees, put together by target.");
-  op.inputs = {required("X", ensemble_types())};
-  op.outputs = {required("Y", ensemble_types())};
-  op.attributes = {{"aggregate_function", int64_t{1}},
-                   {"leaf_targetids", std::vector<int64_t>()},
-                   {"nodes_falseleafs", std::vector<int64_t>()},
-                   {"nodes_falsenodeids", std::vector<int64_t>()},
-                   {"nodes_featureids", std::vector<int64_t>()},
-                   {"nodes_missing_value_tracks_true", std::vector<int64_t>()},
-                   {"nodes_trueleafs", std::vector<int64_t>()},
-                   {"nodes_truenodeids", std::vector<int64_t>()},
-                   {"post_transform", int64_t{0}},
-                   {"tree_roots", std::vector<int64_t>()}};
-  op.infer = infer_ensemble;
-  op.reference = run_ensemble;
-  op.cost = [](const OpCall& call) {
-    return forest_cost(call, list_attribute<int64_t>(call, "nodes_featureids").size(), list_attribute<int64_t>(call, "tree_roots").size());
-  };
-  op.rounding = Rounding::Quantise;
-  op.category = Category::Trees;
-  // Two trees over two features, with two targets.
-  const std::string two_trees =
-      " n_targets=2 tree_roots=[0,2] nodes_featureids=[0,1,1] nodes_splits=T[3]{0.5,-1,0} nodes_truenodeids=[0,1,3] nodes_trueleafs=[1,1,1] "
-      "nodes_falsenodeids=[1,2,4] nodes_falseleafs=[0,1,1] leaf_targetids=[0,1,0,1,0] leaf_weights=T[5]{1,-2,0.25,0.5,3}";
-  const std::string modes = " nodes_modes=u8[3]{0,0,0}";
-  const std::string member =
-      " n_targets=4 tree_roots=[0] nodes_featureids=[0,0,0] nodes_modes=u8[3]{0,6,6} nodes_truenodeids=[1,0,1] nodes_trueleafs=[0,1,1] "
-      "nodes_falsenodeids=[2,2,3] nodes_falseleafs=[1,0,1] leaf_targetids=[0,1,2,3]";
-  op.cases = {cat("T[6,2]~small aggregate_function=0,1,2,3", modes, two_trees),
-              cat("T[6,2]~small post_transform=0,1,2,3", modes, two_trees),
-              cat("f32[6,2]{0.5,0,0.25,-1,nan,-2,1,nan,-1,inf,0.5,-0} nodes_modes=u8[3]{0,1,2},u8[3]{3,4,5},u8[3]{5,5,5}", two_trees),
-              cat("f32[4,2]{nan,0,nan,nan,0,nan,1,1} nodes_missing_value_tracks_true=[1,0,1],[0,1,0] nodes_modes=u8[3]{0,5,4}", two_trees),
-              cat("f32[6,1]{1.2,3.4,-0.12,nan,12,7} nodes_splits=f32[3]{11,232344,nan} membership_values=f32[8]{1.2,3.7,8,9,nan,12,7,nan} "
-              "leaf_weights=f32[4]{1,10,1000,100}", member),
-              cat("f64[3,1]{8,7,0.1} nodes_splits=f64[3]{11,0,0} membership_values=f64[3]{nan,0.1,7} leaf_weights=f64[4]{1,10,1000,100}", member),
-              "T[3,2]~small n_targets=1 tree_roots=[0] nodes_featureids=[0] nodes_modes=u8[1]{0} nodes_splits=T[1]{0} nodes_truenodeids=[0] "
-              "nodes_trueleafs=[1] nodes_falsenodeids=[0] nodes_falseleafs=[1] leaf_targetids=[0] leaf_weights=T[1]{2.5}",
-              cat("T[0,2]", modes, two_trees),
-              cat("T[1,5]~small", modes, two_trees),
-              "T[3,2]~small aggregate_function=2,3 n_targets=3 tree_roots=[0] nodes_featureids=[1] nodes_modes=u8[1]{3} nodes_splits=T[1]{0} "
-              "nodes_truenodeids=[0] nodes_trueleafs=[1] nodes_falsenodeids=[1] nodes_falseleafs=[1] leaf_targetids=[0,2] "
-              "leaf_weights=T[2]{-2.5,4}",
-              "f32[2,1]{0.25,0.75} post_transform=4 tree_roots=[0] nodes_featureids=[0] nodes_modes=u8[1]{0} nodes_splits=f32[1]{0.5} "
-              "nodes_truenodeids=[0] nodes_trueleafs=[1] nodes_falsenodeids=[1] nodes_falseleafs=[1] leaf_targetids=[0,0] "
-              "leaf_weights=f32[2]{0.25,0.9}"};
-  return op;
-}
-
-}  // namespace
-
-void add_tree_ensemble(OpSet& ops) { ops.add(tree_ensemble()); }
 
 }  // namespace unmoor::ml
