@@ -4,6 +4,7 @@
 #include <limits>
 
 #include "unmoor/base/error.h"
+#include "unmoor/ops/contrib_attention.h"
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/moving.h"
 
@@ -293,6 +294,8 @@ void add_attention_ops(OpSet& ops) {
   add_rotary_ops(ops);
   add_linear_attention_ops(ops);
   add_flex_attention(ops);
+  add_multi_head_ops(ops);
+  add_self_attention_ops(ops);
 }
 
 }  // namespace unmoor
