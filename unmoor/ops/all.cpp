@@ -22,6 +22,7 @@ const OpSet& all_ops() {
     add_scatter_ops(set);
     add_concat_ops(set);
     add_create_ops(set);
+    add_attention_ops(set);
     add_resize_ops(set);
     add_sort_ops(set);
     add_control_ops(set);

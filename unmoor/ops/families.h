@@ -22,6 +22,7 @@ void add_gather_ops(OpSet& ops);        // Gather, GatherElements, GatherND, Sli
 void add_scatter_ops(OpSet& ops);       // ScatterElements, ScatterND.
 void add_concat_ops(OpSet& ops);        // Concat, Split, Tile, Expand, Pad.
 void add_create_ops(OpSet& ops);        // ConstantOfShape, Range, EyeLike, OneHot, Trilu.
+void add_attention_ops(OpSet& ops);     // Attention, RotaryEmbedding, LinearAttention and the like.
 void add_resize_ops(OpSet& ops);        // Resize.
 void add_sort_ops(OpSet& ops);          // TopK, NonZero, Unique, NonMaxSuppression.
 void add_control_ops(OpSet& ops);       // If, Loop, Scan.
