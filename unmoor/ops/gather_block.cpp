@@ -35,6 +35,7 @@ std::optional<Blocks> blocks_of(const OpCall& call) {
   if (data.dtype != DType::U8) return blocks;
   blocks.bits = call.integer("bits", 4);
   require_packed_bits(call, blocks.bits);
+  if (blocks.bits == 8) return blocks;  // A byte each: any axes will do.
   const size_t last = data.shape.rank() - 1;
   if (blocks.gather != 0 || blocks.quantize != last || last == 0) {
     fail(ErrorKind::InvalidModel, title(call), ": data of bytes is gathered along axis ", blocks.gather, " and quantised along ",
@@ -200,7 +201,9 @@ class Expansion {
     std::vector<int64_t> room = f_.call().input(3).shape.dims();
     room.back() *= 8 / blocks_.bits;
     const ValueId all = f_.add("Cast", {add_unpacked(f_, f_.raw(3), blocks_.bits, room)}, {{"to", onnx_number(DType::U8)}});
-    return gathered(f_.add("Slice", {all, f_.ints({0}), f_.ints({shape[blocks_.quantize]}), f_.ints({-1})}), scale_rows_);
+    return gathered(f_.add("Slice", {all, f_.ints({0}), f_.ints({shape[blocks_.quantize]}),
+                                   f_.ints({static_cast<int64_t>(blocks_.quantize)})}),
+                    scale_rows_);
   }
   // Zero where the index was out of range.
   ValueId masked(ValueId y, ValueId zero) {
@@ -265,6 +268,8 @@ Op gather_block() {
               "u8[5,20]! i64[2,3]~index:5 T[5,3]~unit! u8[5,2]! block_size=16",
               "u8[5,32]! i64[]{3} T[5,2]~unit! block_size=16 bits=8 quantize_axis=-1",
               "u8[5,32]! i32[3]~index:5 T[5,2]~unit! u8[5,2]! block_size=16 bits=8",
+              "u8[33,5]! i32[3]~signed_index:33 T[3,5]~unit! u8[3,5]! block_size=16 bits=8 quantize_axis=0",
+              "u8[3,33,5]! i32[3]~index:3 T[3,3,5]~unit! u8[3,3,5]! block_size=16 bits=8 quantize_axis=1",
               "u8[5,10]! i32[3]~index:5 T[5,3]~unit! u8[5,1]! block_size=16 bits=2",
               "u8[3,2,16]! i64[2]~index:3 T[3,2,1]~unit! block_size=32 quantize_axis=2",
               "i4[33,5]! i64[3]~signed_index:5 T[3,5]~unit! i4[3,5]! gather_axis=1 quantize_axis=0 block_size=16",

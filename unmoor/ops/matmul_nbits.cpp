@@ -28,6 +28,9 @@ void require_elements(const OpCall& call, size_t i, const Shape& wanted) {
   fail(ErrorKind::InvalidModel, title(call), ": input ", i, " has shape ", call.input(i).shape, ", not ", wanted);
 }
 
+// Weights without elements mean zeros: what remains is the bias. Then scales, zero points and g_idx may be empty too.
+bool omitted(const OpCall& call) { return call.input(1).shape.is_known() && call.input(1).shape.elements() == 0; }
+
 // Inputs: A, B, scales, zero_points, g_idx, bias.
 Packing packing_of(const OpCall& call) {
   Packing packing{side(call, "K"), side(call, "N"), call.integer("bits", 4), call.integer("block_size", 0)};
@@ -39,12 +42,13 @@ Packing packing_of(const OpCall& call) {
   if (layout != 0) {
     fail(ErrorKind::Unsupported, title(call), ": weight_prepacked is ", layout, ", weights in the layout of one make of device");
   }
+  require_elements(call, 5, Shape{packing.n});
+  if (omitted(call)) return packing;
   const bool packed_zero = call.has(3) && call.input(3).dtype == DType::U8;
   require_elements(call, 1, Shape{packing.n, packing.blocks, packing.block * packing.bits / 8});
   require_elements(call, 2, Shape{packing.n, packing.blocks});
   require_elements(call, 3, Shape{packing.n, packed_zero ? packing.zero_bytes() : packing.blocks});
   require_elements(call, 4, Shape{packing.k});
-  require_elements(call, 5, Shape{packing.n});
   return packing;
 }
 
@@ -110,14 +114,18 @@ class Rows {
 
 void run_nbits(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const Packing packing = packing_of(call);
-  const Rows rows(call, packing, in);
   const std::vector<double> a = doubles(in[0].tensor());
   const std::vector<double> bias = doubles_at(in, 5);
   const auto k = static_cast<size_t>(packing.k);
   const auto n = static_cast<size_t>(packing.n);
   const size_t m = a.size() / k;
-  std::vector<double> row(k);
   std::vector<double> y(m * n);
+  if (omitted(call)) {
+    for (size_t i = 0; i < y.size() && !bias.empty(); ++i) y[i] = bias[i % n];
+    return put(call, out, 0, std::span<const double>(y));
+  }
+  const Rows rows(call, packing, in);
+  std::vector<double> row(k);
   for (size_t j = 0; j < n && m > 0; ++j) {
     rows.read(j, row);
     for (size_t i = 0; i < m; ++i) {
@@ -134,6 +142,11 @@ void expand_nbits(GraphBuilder& builder) {
   const OpCall& call = f.call();
   const Packing packing = packing_of(call);
   const int64_t n = packing.n;
+  if (omitted(call)) {
+    const Shape& shape = call.output(0).shape;
+    if (!shape.is_known()) fail(ErrorKind::Unsupported, title(call), " cannot be expanded: the shape of A is not known");
+    return f.output(0, f.add("Expand", {f.has(5) ? f.reshaped(f.input(5), {n}) : f.number(0), f.ints(shape.dims())}));
+  }
   const int64_t blocks = packing.blocks;
   const bool grouped = f.has(4);
   // A scale or zero point for each block, as [N, blocks, 1], or for each weight if g_idx picks the block.
@@ -191,6 +204,8 @@ Op matmul_nbits() {
               "T[2,32]~small u8[3,2,8]! T[3,2]~unit! - i32[32]~index:2! K=32 N=3 bits=4 block_size=16",
               "T[2,40]~small u8[3,3,8]! T[3,3]~unit! u8[3,2]! i32[40]~index:3! T[3]! K=40 N=3 bits=4 block_size=16",
               "T[2,32]~small u8[3,2,8] T[6]~unit u8[3] K=32 N=3 bits=4 block_size=16 accuracy_level=4",
+              "T[2,32]~small u8[3,2,0]! T[0] - - T[3] K=32 N=3 bits=4 block_size=16",
+              "T[2,3,32]~small u8[0,2,8]! T[3,2]~unit! u8[3,1] K=32 N=3 bits=4 block_size=16",
               "T[0,32] u8[3,2,8]! T[3,2]~unit! K=32 N=3 bits=4 block_size=16",
               "T[16]~small u8[1,1,8]! T[1,1]~unit! K=16 N=1 bits=4 block_size=16",
               "T[1,256]~small u8[64,2,64]! T[64,2]~unit! u8[64,1]! K=256 N=64 bits=4 block_size=128"};

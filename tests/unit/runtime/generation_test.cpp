@@ -71,9 +71,9 @@ Found run(const std::string& op, const SubGraph& decoder, const std::vector<Data
   return found;
 }
 
-std::string error_of(const std::string& op, const std::vector<Data>& inputs, const Attributes& attributes = {}) {
+std::string error_of(const std::string& op, const std::vector<Data>& inputs, const Attributes& attributes = {}, int64_t vocabulary = 5) {
   try {
-    run(op, table_decoder(5, cycle(5)), inputs, attributes);
+    run(op, table_decoder(vocabulary, cycle(vocabulary)), inputs, attributes);
   } catch (const Error& error) {
     return error.what();
   }
@@ -133,10 +133,10 @@ TEST(Generation, arguments_that_make_no_sense_are_named) {
   EXPECT_THAT(error_of("GreedySearch", {prompt, whole({1}, {2})}), HasSubstr("max_length is 2, not from 3 to 4096"));
   EXPECT_THAT(error_of("GreedySearch", {prompt, whole({2}, {4, 5})}), HasSubstr("max_length has 2 elements"));
   EXPECT_THAT(error_of("BeamSearch", {prompt, whole({1}, {6}), {}, whole({1}, {2}), whole({1}, {3})}), HasSubstr("num_return_sequences is 3"));
-  EXPECT_THAT(error_of("BeamSearch", {prompt, whole({1}, {6}), {}, whole({1}, {7}), whole({1}, {1})}), HasSubstr("too small for 7 beams"));
+  EXPECT_THAT(error_of("BeamSearch", {whole({1, 1}, {0}), whole({1}, {6}), {}, whole({1}, {3}), whole({1}, {1})}, {}, 1),
+              HasSubstr("too small for 3 beams"));
   EXPECT_THAT(error_of("GreedySearch", {prompt, whole({1}, {6})}, {{"vocab_size", int64_t{9}}}), HasSubstr("a vocabulary of 9"));
   EXPECT_THAT(error_of("GreedySearch", {prompt, whole({1}, {6})}, {{"model_type", int64_t{2}}}), HasSubstr("model_type 2"));
-  EXPECT_THAT(error_of("GreedySearch", {whole({1, 2}, {3, 17}), whole({1}, {6}), {}, Tensor::from<float>({1}, {2.0F})}), HasSubstr("token 17"));
 }
 
 Scores scores_of(std::initializer_list<double> values) { return Scores{DType::F32, values.size(), values}; }
@@ -154,6 +154,7 @@ TEST(TokenRules, repetition_makes_tokens_less_likely_whatever_their_sign) {
   Scores scores = scores_of({4, -4, 1, 1});
   apply_rules(search, {{0, 1, 0}}, 1, scores);
   EXPECT_THAT(scores.values, ElementsAre(2, -8, 1, 1));
+  EXPECT_THROW(apply_rules(search, {{17}}, 1, scores), Error);
 }
 
 TEST(TokenRules, no_ngram_comes_twice) {

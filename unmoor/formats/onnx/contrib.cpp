@@ -14,6 +14,12 @@ using Rule = void (*)(NodeDraft&);
 // The operator's name without its domain.
 void rename(NodeDraft& draft) { draft.node.op.erase(0, draft.node.op.find(':') + 1); }
 
+// It divides in float32 whatever the scale's dtype.
+void quantize_linear(NodeDraft& draft) {
+  rename(draft);
+  draft.set("precision", int64_t{1});  // float32, as ONNX numbers dtypes.
+}
+
 void grid_sample(NodeDraft& draft) {
   rename(draft);
   modernize_grid_sample(draft);  // As in ai.onnx's opset 16.
@@ -56,7 +62,7 @@ const std::map<std::string_view, Rule>& rules() {
   static const std::map<std::string_view, Rule> table{
       {"com.microsoft:DequantizeLinear", rename}, {"com.microsoft:GridSample", grid_sample},
       {"com.microsoft:NhwcMaxPool", nhwc_max_pool}, {"com.microsoft:Pad", pad},
-      {"com.microsoft:QLinearConv", qlinear_conv}, {"com.microsoft:QuantizeLinear", rename},
+      {"com.microsoft:QLinearConv", qlinear_conv}, {"com.microsoft:QuantizeLinear", quantize_linear},
       {"com.microsoft:Range", range},             {"com.microsoft:Trilu", rename},
   };
   return table;
