@@ -1,4 +1,5 @@
 """Runs cases of operators by `unmoor run` and by ONNX Runtime, and compares."""
+
 import dataclasses
 import pathlib
 import subprocess
@@ -16,19 +17,22 @@ class Constant:
     """An input that is an initializer of the model."""
 
     def __init__(self, value, onnx_type=None):
-        self.tensor = numpy_helper.from_array(np.asarray(value)) if onnx_type is None else \
-            helper.make_tensor("", onnx_type, np.shape(value), np.asarray(value).reshape(-1))
+        self.tensor = (
+            numpy_helper.from_array(np.asarray(value))
+            if onnx_type is None
+            else helper.make_tensor("", onnx_type, np.shape(value), np.asarray(value).reshape(-1))
+        )
 
 
 @dataclasses.dataclass
 class Case:
     op: str
-    inputs: list            # Arrays, Constants, or None where absent.
+    inputs: list  # Arrays, Constants, or None where absent.
     attributes: dict = dataclasses.field(default_factory=dict)
     outputs: int = 1
     tolerance: float = 1e-4  # Of floats: relative, and absolute as a part of the largest value.
-    steps: float = 0.01     # Share of whole numbers that may be one step off, where the result is quantised.
-    padded: bool = False    # Sequences by row, which ONNX Runtime leaves unset once all have ended.
+    steps: float = 0.01  # Share of whole numbers that may be one step off, where the result is quantised.
+    padded: bool = False  # Sequences by row, which ONNX Runtime leaves unset once all have ended.
     note: str = ""
 
     def __post_init__(self):
@@ -96,19 +100,26 @@ def difference(case, got, want):
         return None
     if case.padded:
         ended = [column for column in range(got.shape[1]) if (got[:, column:] == 0).all()]
-        got, want = (x[:, :ended[0] + 1] if ended else x for x in (got, want))
+        got, want = (x[:, : ended[0] + 1] if ended else x for x in (got, want))
     if want.dtype.kind != "f":
         off = np.abs(got.astype(np.int64) - want.astype(np.int64))
         allowed = max(case.steps * want.size, 1) if case.steps else 0
-        return f"{(off > 0).sum()} of {want.size} elements differ, by up to {off.max()}" if off.max() > 1 or (off > 0).sum() > allowed else \
-            (f"{(off > 0).sum()} elements differ" if off.any() and not case.steps else None)
+        return (
+            f"{(off > 0).sum()} of {want.size} elements differ, by up to {off.max()}"
+            if off.max() > 1 or (off > 0).sum() > allowed
+            else (f"{(off > 0).sum()} elements differ" if off.any() and not case.steps else None)
+        )
     a, b = got.astype(np.float64), want.astype(np.float64)
     if not np.array_equal(np.isfinite(a), np.isfinite(b)):
         return "finite in other places"
     a, b = a[np.isfinite(b)], b[np.isfinite(b)]
     sizes = np.abs(b[np.abs(b) < 1e30])  # What a search forbids has the lowest score there is.
     bound = case.tolerance * (np.abs(b) + (sizes.max() if sizes.size else 0)) + 1e-30
-    return f"off by up to {np.abs(a - b).max():.3g}, {np.max(np.abs(a - b) / bound):.3g} times what is allowed" if (np.abs(a - b) > bound).any() else None
+    return (
+        f"off by up to {np.abs(a - b).max():.3g}, {np.max(np.abs(a - b) / bound):.3g} times what is allowed"
+        if (np.abs(a - b) > bound).any()
+        else None
+    )
 
 
 def compare(unmoor, device, cases):

@@ -82,8 +82,12 @@ Op integer_to_float() {
   Op op;
   op.name = "com.microsoft:MatMulIntegerToFloat";
   op.summary = "The matrix product of dequantized bytes, plus a bias.";
-  op.inputs = {required("A", byte_types),           required("B", byte_types),           required("a_scale", float_types()),
-               required("b_scale", float_types()),  optional("a_zero_point", byte_types), optional("b_zero_point", byte_types),
+  op.inputs = {required("A", byte_types),
+               required("B", byte_types),
+               required("a_scale", float_types()),
+               required("b_scale", float_types()),
+               optional("a_zero_point", byte_types),
+               optional("b_zero_point", byte_types),
                optional("bias", float_types())};
   op.outputs = {required("Y", float_types())};
   op.infer = infer_integer_to_float;
@@ -142,8 +146,8 @@ Op dynamic_quantize_matmul() {
   op.expand = [](GraphBuilder& builder) {
     const auto optional_input = [&builder](size_t i) { return builder.input(i); };
     const auto a = builder.add_many("DynamicQuantizeLinear", {builder.input(0)}, {}, 3);
-    builder.output(0, builder.add("com.microsoft:MatMulIntegerToFloat", {a[0], builder.input(1), a[1], builder.input(2), a[2],
-                                                                        optional_input(3), optional_input(4)}));
+    builder.output(0, builder.add("com.microsoft:MatMulIntegerToFloat",
+                                  {a[0], builder.input(1), a[1], builder.input(2), a[2], optional_input(3), optional_input(4)}));
   };
   op.cost = product_cost;
   op.rounding = Rounding::Sum;
@@ -221,9 +225,9 @@ Op qgemm() {
   Op op;
   op.name = "com.microsoft:QGemm";
   op.summary = "alpha·A·B + C of quantized matrices; C is in units of the product. Quantized if a scale for the result is given.";
-  op.inputs = {required("A", byte_types),        required("a_scale", wide_types), required("a_zero_point", byte_types),
-               required("B", byte_types),        required("b_scale", wide_types), required("b_zero_point", byte_types),
-               optional("C", {DType::I32}),      optional("y_scale", wide_types), optional("y_zero_point", byte_types)};
+  op.inputs = {required("A", byte_types),   required("a_scale", wide_types), required("a_zero_point", byte_types),
+               required("B", byte_types),   required("b_scale", wide_types), required("b_zero_point", byte_types),
+               optional("C", {DType::I32}), optional("y_scale", wide_types), optional("y_zero_point", byte_types)};
   op.outputs = {required("Y", {DType::F32, DType::F64, DType::U8, DType::I8})};
   op.attributes = {{"alpha", 1.0F}, {"transA", int64_t{0}}, {"transB", int64_t{0}}};
   op.infer = infer_qgemm;

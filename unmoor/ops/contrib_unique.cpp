@@ -23,7 +23,8 @@ void add_contrib_unique_op(OpSet& ops) {
   op.infer = [](const OpCall& call) {
     require_rank(call, 0, 1);
     const TensorType count{DType::I64, unknown_shape(1)};
-    return std::vector<Type>{TensorType{call.input(0).dtype, unknown_shape(1)}, TensorType{DType::I64, call.input(0).shape}, count};
+    return std::vector<Type>{TensorType{call.input(0).dtype, unknown_shape(1)}, TensorType{DType::I64, call.input(0).shape},
+                             count};
   };
   op.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     const std::vector<Tensor> results = results_by(call, "Unique", {in[0].tensor()}, as_they_come(), 4);
@@ -39,8 +40,15 @@ void add_contrib_unique_op(OpSet& ops) {
   };
   op.rounding = Rounding::MoveBits;
   op.category = Category::DynamicOutput;
-  op.cases = {"f32[6]{2,1,1,3,4,3} outputs=3", "string[9] outputs=3", "T[0] outputs=3", "i64[20]~index:4 outputs=2,3",
-              "f32[4]{nan,1,nan,-0} outputs=3", "T[7]~small", "u8[33] outputs=3", "T[1] outputs=3", "bool[5] outputs=3"};
+  op.cases = {"f32[6]{2,1,1,3,4,3} outputs=3",
+              "string[9] outputs=3",
+              "T[0] outputs=3",
+              "i64[20]~index:4 outputs=2,3",
+              "f32[4]{nan,1,nan,-0} outputs=3",
+              "T[7]~small",
+              "u8[33] outputs=3",
+              "T[1] outputs=3",
+              "bool[5] outputs=3"};
   ops.add(std::move(op));
 }
 

@@ -57,13 +57,14 @@ void check_scales(const OpCall& call, const Blocks& blocks) {
     fits = scales[axis] < 0 || scales[axis] == wanted || repeated;
   }
   if (!fits) {
-    fail(ErrorKind::InvalidModel, title(call), ": scales ", scales, " do not fit data ", blocks.data, " in blocks of ", blocks.block,
-         " along axis ", blocks.quantize);
+    fail(ErrorKind::InvalidModel, title(call), ": scales ", scales, " do not fit data ", blocks.data, " in blocks of ",
+         blocks.block, " along axis ", blocks.quantize);
   }
   if (!call.has(3)) return;
   if (real) fail(ErrorKind::InvalidModel, title(call), ": data of ", call.input(0).dtype, " has no zero points");
   if (call.input(3).dtype != call.input(0).dtype) {
-    fail(ErrorKind::InvalidModel, title(call), ": the data is ", call.input(0).dtype, " and its zero points ", call.input(3).dtype);
+    fail(ErrorKind::InvalidModel, title(call), ": the data is ", call.input(0).dtype, " and its zero points ",
+         call.input(3).dtype);
   }
   if (!scales.is_known() || !call.input(3).shape.is_known()) return;
   Shape wanted = scales;
@@ -187,7 +188,8 @@ class Expansion {
   ValueId data() {
     const ValueId x = gathered(f_.raw(0), rows_);
     if (blocks_.bits == 0) return x;
-    return f_.add("Cast", {add_unpacked(f_, x, blocks_.bits, f_.call().output(0).shape.dims())}, {{"to", onnx_number(DType::U8)}});
+    return f_.add("Cast", {add_unpacked(f_, x, blocks_.bits, f_.call().output(0).shape.dims())},
+                  {{"to", onnx_number(DType::U8)}});
   }
   ValueId scales() { return gathered(f_.add("Expand", {f_.raw(2), f_.ints(scale_shape().dims())}), scale_rows_); }
   ValueId zeros() {
@@ -202,7 +204,7 @@ class Expansion {
     room.back() *= 8 / blocks_.bits;
     const ValueId all = f_.add("Cast", {add_unpacked(f_, f_.raw(3), blocks_.bits, room)}, {{"to", onnx_number(DType::U8)}});
     return gathered(f_.add("Slice", {all, f_.ints({0}), f_.ints({shape[blocks_.quantize]}),
-                                   f_.ints({static_cast<int64_t>(blocks_.quantize)})}),
+                                     f_.ints({static_cast<int64_t>(blocks_.quantize)})}),
                     scale_rows_);
   }
   // Zero where the index was out of range.
@@ -255,7 +257,8 @@ Op gather_block() {
   op.inputs = {required("data", data_types), required("indices", index_types()), required("scales", float_types()),
                optional("zero_points", data_types)};
   op.outputs = {required("output", float_types())};
-  op.attributes = {{"bits", int64_t{4}}, {"block_size", int64_t{128}}, {"gather_axis", int64_t{0}}, {"quantize_axis", int64_t{1}}};
+  op.attributes = {
+      {"bits", int64_t{4}}, {"block_size", int64_t{128}}, {"gather_axis", int64_t{0}}, {"quantize_axis", int64_t{1}}};
   op.infer = infer_gather_block;
   op.reference = run_gather_block;
   op.expand = expand_gather_block;

@@ -2,7 +2,8 @@
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/numeric.h"
 
-// BeamSearch, GreedySearch and Sampling have no reference: the runtime runs them, their decoders being graphs with plans of their own.
+// BeamSearch, GreedySearch and Sampling have no reference: the runtime runs them, their decoders being graphs with plans of their
+// own.
 namespace unmoor {
 namespace {
 
@@ -24,7 +25,8 @@ void check_bodies(const OpCall& call) {
   (void)call.graph("decoder");
   const int64_t type = call.integer("model_type", 0);
   if (type != 0 && type != 1) {
-    fail(ErrorKind::Unsupported, title(call), ": model_type ", type, " is not supported, only 0 (decoder) and 1 (encoder and decoder) are");
+    fail(ErrorKind::Unsupported, title(call), ": model_type ", type,
+         " is not supported, only 0 (decoder) and 1 (encoder and decoder) are");
   }
   if (type == 1) (void)call.graph("encoder");
   for (const char* key : {"eos_token_id", "pad_token_id"}) {

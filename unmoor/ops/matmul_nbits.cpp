@@ -180,7 +180,7 @@ Op matmul_nbits() {
   op.summary = "A times the transpose of weights of 2, 4 or 8 bits, dequantized by blocks of a row; plus a bias.";
   std::vector<DType> zero_types = float_types();
   zero_types.push_back(DType::U8);
-  op.inputs = {required("A", float_types()),       required("B", {DType::U8}),      required("scales", float_types()),
+  op.inputs = {required("A", float_types()),        required("B", {DType::U8}),      required("scales", float_types()),
                optional("zero_points", zero_types), optional("g_idx", {DType::I32}), optional("bias", float_types())};
   op.outputs = {required("Y", float_types())};
   op.attributes = {{"accuracy_level", int64_t{0}}, {"bits", int64_t{4}}, {"weight_prepacked", int64_t{0}}};

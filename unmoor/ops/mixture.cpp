@@ -31,7 +31,9 @@ Activation swiglu_of(const OpCall& call) {
 
 Activation activation_of(const OpCall& call) {
   const std::string type = call.text("activation_type", "relu");
-  const auto times = [](double (*function)(double)) { return [function](double gate, double value) { return function(gate) * value; }; };
+  const auto times = [](double (*function)(double)) {
+    return [function](double gate, double value) { return function(gate) * value; };
+  };
   if (type == "relu") return times([](double x) { return x < 0 ? 0 : x; });
   if (type == "gelu" || type == "geglu") return times(gelu_tanh);
   if (type == "silu") return times([](double x) { return x * sigmoid(x); });
@@ -116,7 +118,8 @@ Mixture mixture_of(const OpCall& call, const MixturePlaces& places, const std::a
 
 std::vector<double> expert_part(const Tensor& tensor, size_t expert) {
   const TensorType type{tensor.dtype(), Shape{tensor.shape().elements(1, tensor.shape().rank())}};
-  return doubles(Tensor::view(type, tensor.bytes().subspan(expert * type.bytes(), type.bytes()), std::make_shared<Tensor>(tensor)));
+  return doubles(
+      Tensor::view(type, tensor.bytes().subspan(expert * type.bytes(), type.bytes()), std::make_shared<Tensor>(tensor)));
 }
 
 std::vector<size_t> largest(std::span<const double> logits, size_t count) {
@@ -127,7 +130,8 @@ std::vector<size_t> largest(std::span<const double> logits, size_t count) {
   return order;
 }
 
-// Each choice is weighed among the logits near to it, within twice the jitter of the larger size; the first choice is out for the second.
+// Each choice is weighed among the logits near to it, within twice the jitter of the larger size; the first choice is out for the
+// second.
 std::vector<Route> sparse_routes(std::span<const double> logits) {
   constexpr double jitter = 0.01;
   std::vector<Route> routes;
@@ -286,23 +290,28 @@ void add_mixture_ops(OpSet& ops) {
   };
   op.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     const Mixture mixture = moe_of(call);
-    const auto weights = [&in](size_t layer, size_t expert) { return expert_part(in[moe_places.weights[layer]].tensor(), expert); };
+    const auto weights = [&in](size_t layer, size_t expert) {
+      return expert_part(in[moe_places.weights[layer]].tensor(), expert);
+    };
     put(call, out, 0, std::span<const double>(mix(call, mixture, moe_places, in, moe_routes(call, mixture, in), weights)));
   };
   op.cost = [](const OpCall& call) { return mixture_cost(call, moe_of(call)); };
   op.rounding = Rounding::Function;
   op.category = Category::Matrix;
   const std::string start = "T[5,8]~small T[5,4]~small ";
-  op.cases = {cat(start, "T[4,6,8]~small! T[4,6]~small! T[4,8,6]~small! T[4,8]~small! k=1,2 activation_type=relu,gelu,silu,identity"),
-              cat(start, "T[4,6,8]~small! - T[4,8,6]~small! k=1,4 normalize_routing_weights=0,1"),
-              cat(start, "T[4,12,8]~small! T[4,12]~small! T[4,8,6]~small! T[4,8]~small! k=2 activation_type=swiglu swiglu_fusion=1,2"),
-              cat(start, "T[4,12,8]~small! - T[4,8,6]~small! - k=2 activation_type=swiglu swiglu_fusion=1 activation_alpha=1.702 "
-                         "activation_beta=1 swiglu_limit=0.5 swiglu_limit_after_activation=0,1"),
-              cat(start, "T[4,6,8]~small! T[4,6]~small! T[4,8,6]~small! - T[4,6,8]~small! T[4,6]~small! k=2 activation_type=silu,swiglu"),
-              cat(start, "T[4,12,8]~small! - T[4,8,6]~small! k=1 activation_type=geglu swiglu_fusion=1,2"),
-              cat(start, "T[4,6,8]~small! - T[4,8,6]~small! k=2 use_sparse_mixer=1 activation_type=relu2"),
-              "T[2,3,8]~small T[6,4]~small T[4,6,8]~small! - T[4,8,6]~small! k=2 normalize_routing_weights=1",
-              "T[0,8] T[0,4] T[4,6,8]! - T[4,8,6]! k=2", "T[3,8]~small T[3,1]~small T[1,6,8]~small! - T[1,8,6]~small! k=1"};
+  op.cases = {
+      cat(start, "T[4,6,8]~small! T[4,6]~small! T[4,8,6]~small! T[4,8]~small! k=1,2 activation_type=relu,gelu,silu,identity"),
+      cat(start, "T[4,6,8]~small! - T[4,8,6]~small! k=1,4 normalize_routing_weights=0,1"),
+      cat(start, "T[4,12,8]~small! T[4,12]~small! T[4,8,6]~small! T[4,8]~small! k=2 activation_type=swiglu swiglu_fusion=1,2"),
+      cat(start,
+          "T[4,12,8]~small! - T[4,8,6]~small! - k=2 activation_type=swiglu swiglu_fusion=1 activation_alpha=1.702 "
+          "activation_beta=1 swiglu_limit=0.5 swiglu_limit_after_activation=0,1"),
+      cat(start, "T[4,6,8]~small! T[4,6]~small! T[4,8,6]~small! - T[4,6,8]~small! T[4,6]~small! k=2 activation_type=silu,swiglu"),
+      cat(start, "T[4,12,8]~small! - T[4,8,6]~small! k=1 activation_type=geglu swiglu_fusion=1,2"),
+      cat(start, "T[4,6,8]~small! - T[4,8,6]~small! k=2 use_sparse_mixer=1 activation_type=relu2"),
+      "T[2,3,8]~small T[6,4]~small T[4,6,8]~small! - T[4,8,6]~small! k=2 normalize_routing_weights=1",
+      "T[0,8] T[0,4] T[4,6,8]! - T[4,8,6]! k=2",
+      "T[3,8]~small T[3,1]~small T[1,6,8]~small! - T[1,8,6]~small! k=1"};
   ops.add(std::move(op));
   add_quantized_mixture_op(ops);
 }

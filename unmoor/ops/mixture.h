@@ -9,9 +9,9 @@ namespace unmoor {
 // Sizes; unknown ones are `Shape::unknown`.
 struct Mixture {
   int64_t rows = Shape::unknown, hidden = Shape::unknown, inner = Shape::unknown, experts = Shape::unknown;
-  int64_t chosen = 1;   // Experts a row goes through.
-  bool fused = false;   // The first matrix gives two numbers for each inner one: gate and value.
-  bool third = false;   // The values come from a third matrix.
+  int64_t chosen = 1;  // Experts a row goes through.
+  bool fused = false;  // The first matrix gives two numbers for each inner one: gate and value.
+  bool third = false;  // The values come from a third matrix.
   int64_t first_rows() const { return fused && inner >= 0 ? 2 * inner : inner; }
 };
 
@@ -20,8 +20,8 @@ struct MixturePlaces {
   std::array<size_t, 3> weights{}, bias{};
 };
 
-// From shapes and attributes. The matrices are [experts, outputs, inputs]; an element of matrix i holds that many numbers along its last axis.
-// Fails with InvalidModel where they do not fit, with Unsupported on an activation that is not known.
+// From shapes and attributes. The matrices are [experts, outputs, inputs]; an element of matrix i holds that many numbers along
+// its last axis. Fails with InvalidModel where they do not fit, with Unsupported on an activation that is not known.
 Mixture mixture_of(const OpCall& call, const MixturePlaces& places, const std::array<double, 3>& numbers_per_element);
 
 // What a tensor [experts, …] holds for one expert, read from where it lies.

@@ -27,8 +27,8 @@ const std::vector<DType> scale_types{DType::F32, DType::F64};
 struct Inner {
   std::string op;
   Attributes attributes = {};
-  std::vector<Tensor> constants = {};          // Its last inputs.
-  std::optional<int64_t> matrix_axis = {};     // The input is cut into a matrix at this axis; the result gets its shape back.
+  std::vector<Tensor> constants = {};       // Its last inputs.
+  std::optional<int64_t> matrix_axis = {};  // The input is cut into a matrix at this axis; the result gets its shape back.
 };
 
 // Where things lie among the inputs. A tensor's scale and zero point follow it.
@@ -77,8 +77,8 @@ std::vector<Type> infer_qlinear(const OpCall& call, const Meaning& meaning) {
   const Layout layout = meaning.layout(call);
   check_parameters(call, meaning, layout);
   const Inner inner = meaning.inner(call);
-  const DType dtype = call.has(layout.result_scale + 1) ? call.input(layout.result_scale + 1).dtype
-                                                        : call.input(layout.quantized[0]).dtype;
+  const DType dtype =
+      call.has(layout.result_scale + 1) ? call.input(layout.result_scale + 1).dtype : call.input(layout.quantized[0]).dtype;
   if (inner.matrix_axis) {
     const Shape& shape = call.input(layout.quantized[0]).shape;
     matrix_shape(call, shape, *inner.matrix_axis);
@@ -169,7 +169,9 @@ void add_result_ports(Op& op, const std::string& y) {
 Op binary(std::string name, std::string summary, std::string inner) {
   Op op = qlinear_op(std::move(name), std::move(summary),
                      {[inner](const OpCall&) { return Inner{inner}; },
-                      [](const OpCall&) { return Layout{{}, {0, 3}, 6}; }});
+                      [](const OpCall&) {
+                        return Layout{{}, {0, 3}, 6};
+                      }});
   add_tensor_ports(op, "A");
   add_tensor_ports(op, "B");
   add_result_ports(op, "C");
@@ -185,14 +187,11 @@ Op binary(std::string name, std::string summary, std::string inner) {
 }
 
 Op unary(std::string name, std::string summary, std::function<Inner(const OpCall&)> inner) {
-  Op op = qlinear_op(std::move(name), std::move(summary),
-                     {std::move(inner), [](const OpCall&) { return Layout{{}, {0}, 3}; }});
+  Op op = qlinear_op(std::move(name), std::move(summary), {std::move(inner), [](const OpCall&) { return Layout{{}, {0}, 3}; }});
   add_tensor_ports(op, "X");
   add_result_ports(op, "Y");
-  op.cases = {"T[2,3,4] f32[]{0.05} T[]{12} f32[]{0.004} T[]{0}",
-              "T[256] f32[1]{0.1} - f32[1]{0.0078125} T[1]{3}",
-              "T[257] f32[]{0.02} T[]{100} f32[]{0.02}",
-              "T[3,5] f32[]{0.5} T[]{1} f32[]{0.00390625} T[]{0}",
+  op.cases = {"T[2,3,4] f32[]{0.05} T[]{12} f32[]{0.004} T[]{0}", "T[256] f32[1]{0.1} - f32[1]{0.0078125} T[1]{3}",
+              "T[257] f32[]{0.02} T[]{100} f32[]{0.02}", "T[3,5] f32[]{0.5} T[]{1} f32[]{0.00390625} T[]{0}",
               "T[0,4] f32[]{1} T[]{0} f32[]{1} T[]{0}"};
   return op;
 }
@@ -217,7 +216,9 @@ Op softmax() {
 Op where() {
   Op op = qlinear_op("QLinearWhere", "Elements of X where the condition holds, else of Y, quantized anew.",
                      {[](const OpCall&) { return Inner{"Where"}; },
-                      [](const OpCall&) { return Layout{{0}, {1, 4}, 7}; }});
+                      [](const OpCall&) {
+                        return Layout{{0}, {1, 4}, 7};
+                      }});
   op.inputs = {required("condition", {DType::Bool})};
   add_tensor_ports(op, "X");
   add_tensor_ports(op, "Y");
@@ -266,36 +267,45 @@ Attributes pool_attributes(const OpCall& call) {
 }
 
 void add_pools(OpSet& ops) {
-  Op average = unary("QLinearAveragePool", "The mean of each window of a quantized tensor, quantized.",
-                     [](const OpCall& call) { return Inner{"AveragePool", pool_attributes(call)}; });
-  average.attributes = {{"auto_pad", std::string("NOTSET")},      {"ceil_mode", int64_t{0}},          {"channels_last", int64_t{0}},
-                        {"count_include_pad", int64_t{0}},        {"kernel_shape", std::vector<int64_t>()},
-                        {"pads", std::vector<int64_t>()},         {"strides", std::vector<int64_t>()}};
-  const std::string parameters = " f32[]{0.05} T[]{12} f32[]{0.037} T[]{7} ";
-  average.cases = {
-      cat("T[1,3,8,8]", parameters, "kernel_shape=[2,2],[3,3] strides=[2,2]"),
-      cat("T[2,3,9,7]", parameters, "kernel_shape=[3,3] pads=[1,1,1,1] strides=[1,1],[2,2] count_include_pad=0,1"),
-      cat("T[1,2,7,7]", parameters, "kernel_shape=[3,2] ceil_mode=0,1 strides=[2,2]"),
-      cat("T[1,3,10,10]", parameters, "kernel_shape=[3,3] auto_pad=SAME_UPPER,SAME_LOWER,VALID strides=[2,2]"),
-      cat("T[2,3,17]", parameters, "kernel_shape=[5] strides=[3] pads=[2,1]"),
-      cat("T[2,9,7,3]", parameters, "kernel_shape=[3,3] pads=[1,1,1,1] strides=[2,2] channels_last=1"),
-      "T[1,3,8,8] f32[]{0.05} - f32[]{0.05} kernel_shape=[2,2]", "T[0,3,8,8] f32[]{1} T[]{0} f32[]{1} T[]{0} kernel_shape=[2,2]"};
-  ops.add(std::move(average));
-  Op global = unary("QLinearGlobalAveragePool", "The mean of each channel of a quantized tensor, quantized.", [](const OpCall& call) {
-    return Inner{"GlobalAveragePool", pool_attributes(call)};
+  Op average = unary("QLinearAveragePool", "The mean of each window of a quantized tensor, quantized.", [](const OpCall& call) {
+    return Inner{"AveragePool", pool_attributes(call)};
   });
+  average.attributes = {{"auto_pad", std::string("NOTSET")},
+                        {"ceil_mode", int64_t{0}},
+                        {"channels_last", int64_t{0}},
+                        {"count_include_pad", int64_t{0}},
+                        {"kernel_shape", std::vector<int64_t>()},
+                        {"pads", std::vector<int64_t>()},
+                        {"strides", std::vector<int64_t>()}};
+  const std::string parameters = " f32[]{0.05} T[]{12} f32[]{0.037} T[]{7} ";
+  average.cases = {cat("T[1,3,8,8]", parameters, "kernel_shape=[2,2],[3,3] strides=[2,2]"),
+                   cat("T[2,3,9,7]", parameters, "kernel_shape=[3,3] pads=[1,1,1,1] strides=[1,1],[2,2] count_include_pad=0,1"),
+                   cat("T[1,2,7,7]", parameters, "kernel_shape=[3,2] ceil_mode=0,1 strides=[2,2]"),
+                   cat("T[1,3,10,10]", parameters, "kernel_shape=[3,3] auto_pad=SAME_UPPER,SAME_LOWER,VALID strides=[2,2]"),
+                   cat("T[2,3,17]", parameters, "kernel_shape=[5] strides=[3] pads=[2,1]"),
+                   cat("T[2,9,7,3]", parameters, "kernel_shape=[3,3] pads=[1,1,1,1] strides=[2,2] channels_last=1"),
+                   "T[1,3,8,8] f32[]{0.05} - f32[]{0.05} kernel_shape=[2,2]",
+                   "T[0,3,8,8] f32[]{1} T[]{0} f32[]{1} T[]{0} kernel_shape=[2,2]"};
+  ops.add(std::move(average));
+  Op global =
+      unary("QLinearGlobalAveragePool", "The mean of each channel of a quantized tensor, quantized.", [](const OpCall& call) {
+        return Inner{"GlobalAveragePool", pool_attributes(call)};
+      });
   global.attributes = {{"channels_last", int64_t{0}}};
-  global.cases = {cat("T[2,3,7,5]", parameters), cat("T[2,7,5,3]", parameters, "channels_last=1"), cat("T[1,5,17]", parameters),
-                  cat("T[1,64,1,1]", parameters), cat("T[1,2,3,4,5]", parameters), "T[0,3,4,4] f32[]{1} T[]{0} f32[]{1} T[]{0}"};
+  global.cases = {cat("T[2,3,7,5]", parameters),   cat("T[2,7,5,3]", parameters, "channels_last=1"),
+                  cat("T[1,5,17]", parameters),    cat("T[1,64,1,1]", parameters),
+                  cat("T[1,2,3,4,5]", parameters), "T[0,3,4,4] f32[]{1} T[]{0} f32[]{1} T[]{0}"};
   ops.add(std::move(global));
   Op mean = unary("QLinearReduceMean", "The mean of a quantized tensor over axes, quantized.", [](const OpCall& call) {
     const std::vector<int64_t> axes = call.integers("axes");
     Inner inner{"ReduceMean", {{"keepdims", call.integer("keepdims", 1)}}};
-    if (!axes.empty()) inner.constants = {Tensor::from<int64_t>({static_cast<int64_t>(axes.size())}, std::span<const int64_t>(axes))};
+    if (!axes.empty())
+      inner.constants = {Tensor::from<int64_t>({static_cast<int64_t>(axes.size())}, std::span<const int64_t>(axes))};
     return inner;
   });
   mean.attributes = {{"axes", std::vector<int64_t>()}, {"keepdims", int64_t{1}}};
-  mean.cases = {cat("T[2,3,4]", parameters, "axes=[1],[0,2],[-1],[] keepdims=0,1"), cat("T[5]", parameters, "axes=[0] keepdims=1")};
+  mean.cases = {cat("T[2,3,4]", parameters, "axes=[1],[0,2],[-1],[] keepdims=0,1"),
+                cat("T[5]", parameters, "axes=[0] keepdims=1")};
   ops.add(std::move(mean));
 }
 
@@ -304,7 +314,8 @@ void add_pools(OpSet& ops) {
 void add_qlinear_ops(OpSet& ops) {
   ops.add(binary("QLinearAdd", "The sum of quantized tensors, quantized.", "Add"));
   ops.add(binary("QLinearMul", "The product of quantized tensors, element by element, quantized.", "Mul"));
-  Op sigmoid = unary("QLinearSigmoid", "Sigmoid of a quantized tensor, quantized.", [](const OpCall&) { return Inner{"Sigmoid"}; });
+  Op sigmoid =
+      unary("QLinearSigmoid", "Sigmoid of a quantized tensor, quantized.", [](const OpCall&) { return Inner{"Sigmoid"}; });
   ops.add(std::move(sigmoid));
   Op leaky = unary("QLinearLeakyRelu", "LeakyRelu of a quantized tensor, quantized.", [](const OpCall& call) {
     return Inner{"LeakyRelu", {{"alpha", static_cast<float>(call.real("alpha", static_cast<double>(0.01F)))}}};

@@ -35,7 +35,8 @@ Heads heads_of(const OpCall& call) {
   const int64_t columns = same_dim(call, dim(1, 2, 1), dim(2, 1, 0), "three times the hidden size");
   if (columns >= 0) {
     if (columns % (3 * heads.heads) != 0) {
-      fail(ErrorKind::InvalidModel, title(call), ": ", columns, " columns of weights are not three times ", heads.heads, " heads");
+      fail(ErrorKind::InvalidModel, title(call), ": ", columns, " columns of weights are not three times ", heads.heads,
+           " heads");
     }
     heads.hidden = columns / 3;
     heads.size = heads.hidden / heads.heads;
@@ -79,7 +80,8 @@ std::vector<Type> infer_qattention(const OpCall& call) {
   for (const size_t i : {size_t{3}, size_t{6}}) require_single(call, i);
   for (const size_t i : {size_t{4}, size_t{7}}) {
     if (call.has(i) && call.input(i).shape.is_known() && call.input(i).shape.elements() != 1) {
-      same_dim(call, call.input(i).shape.elements(), heads.hidden < 0 ? Shape::unknown : 3 * heads.hidden, "the number of columns");
+      same_dim(call, call.input(i).shape.elements(), heads.hidden < 0 ? Shape::unknown : 3 * heads.hidden,
+               "the number of columns");
     }
   }
   return {TensorType{dtype, Shape{heads.batch, heads.steps, heads.hidden}},
@@ -147,7 +149,8 @@ class Item {
   bool causal_ = false;
 };
 
-// Key and value of all tokens, [2, batch, heads, total, size]: the past, then the new ones out of `projected`, [batch, steps, 3·hidden].
+// Key and value of all tokens, [2, batch, heads, total, size]: the past, then the new ones out of `projected`, [batch, steps,
+// 3·hidden].
 std::vector<double> present_of(const Heads& heads, const std::vector<double>& projected, const std::vector<double>& past) {
   const auto hidden = static_cast<size_t>(heads.hidden);
   const auto size = static_cast<size_t>(heads.size);
@@ -164,7 +167,8 @@ std::vector<double> present_of(const Heads& heads, const std::vector<double>& pr
     if (old > 0) std::copy_n(past.begin() + static_cast<std::ptrdiff_t>(plane * old * size), old * size, to);
     for (size_t step = 0; step < steps; ++step) {
       const size_t from = (item * steps + step) * 3 * hidden + part * hidden + head * size;
-      std::copy_n(projected.begin() + static_cast<std::ptrdiff_t>(from), size, to + static_cast<std::ptrdiff_t>((old + step) * size));
+      std::copy_n(projected.begin() + static_cast<std::ptrdiff_t>(from), size,
+                  to + static_cast<std::ptrdiff_t>((old + step) * size));
     }
   }
   return present;
@@ -244,8 +248,8 @@ void expand_qattention(GraphBuilder& builder) {
   const DType dtype = call.output(0).dtype;
   Formula f(builder, dtype == DType::F64 ? DType::F64 : DType::F32);
   const auto wide = [&f](size_t i) { return f.has(i) ? f.input(i) : no_value; };
-  const ValueId projected = f.add("com.microsoft:MatMulIntegerToFloat",
-                                  {f.raw(0), f.raw(1), wide(3), wide(4), f.raw(6), f.raw(7), wide(2)});
+  const ValueId projected =
+      f.add("com.microsoft:MatMulIntegerToFloat", {f.raw(0), f.raw(1), wide(3), wide(4), f.raw(6), f.raw(7), wide(2)});
   const auto parts = builder.add_many("Split", {projected}, {{"axis", int64_t{2}}, {"num_outputs", int64_t{3}}}, 3);
   const auto by_head = [&](size_t i) {
     return f.add("Transpose", {f.reshaped(parts[i], {heads.batch, heads.steps, heads.heads, heads.size})},
@@ -287,9 +291,15 @@ void add_quantized_attention_op(OpSet& ops) {
   Op op;
   op.name = "com.microsoft:QAttention";
   op.summary = "Self attention of many heads whose projections are products of bytes.";
-  op.inputs = {required("input", bytes),        required("weight", bytes),          required("bias", float_types()),
-               required("input_scale", float_types()), required("weight_scale", float_types()), optional("mask_index", {DType::I32}),
-               optional("input_zero_point", bytes), optional("weight_zero_point", bytes), optional("past", float_types())};
+  op.inputs = {required("input", bytes),
+               required("weight", bytes),
+               required("bias", float_types()),
+               required("input_scale", float_types()),
+               required("weight_scale", float_types()),
+               optional("mask_index", {DType::I32}),
+               optional("input_zero_point", bytes),
+               optional("weight_zero_point", bytes),
+               optional("past", float_types())};
   op.outputs = {required("output", float_types()), optional("present", float_types())};
   op.attributes = {{"do_rotary", int64_t{0}},
                    {"mask_filter_value", -10000.0F},

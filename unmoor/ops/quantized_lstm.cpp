@@ -115,7 +115,11 @@ std::vector<double> matrix_of(std::span<const Data> in, size_t weights, size_t s
 class QuantizedLayer {
  public:
   QuantizedLayer(const OpCall& call, std::span<const Data> in)
-      : call_(call), sizes_(sizes_of(call)), dtype_(call.input(0).dtype), x_(doubles(in[0].tensor())), lengths_(integers_at(in, 4)) {
+      : call_(call),
+        sizes_(sizes_of(call)),
+        dtype_(call.input(0).dtype),
+        x_(doubles(in[0].tensor())),
+        lengths_(integers_at(in, 4)) {
     const size_t states = size(sizes_.directions) * size(sizes_.batch) * size(sizes_.hidden);
     state_ = doubles_at(in, 5);
     cell_ = doubles_at(in, 6);
@@ -215,7 +219,8 @@ void add_quantized_lstm_op(OpSet& ops) {
   const std::vector<DType> bytes{DType::U8, DType::I8};
   Op op;
   op.name = "com.microsoft:DynamicQuantizeLSTM";
-  op.summary = "A layer of LSTM cells with weights of bytes; input and state are quantized by their own range before each product.";
+  op.summary =
+      "A layer of LSTM cells with weights of bytes; input and state are quantized by their own range before each product.";
   op.inputs = {required("X", real),
                required("W", bytes),
                required("R", bytes),
@@ -247,7 +252,8 @@ void add_quantized_lstm_op(OpSet& ops) {
       cat("f32[5,2,4]~small u8[2,4,12]! u8[2,3,12]! f32[2,24]~small! i32[2]{2,0} - - - ", two, " direction=bidirectional"),
       cat("f32[3,1,4]~small i8[1,4,12]! i8[1,3,12]! - - - - f32[1,9]~small! f32[1]{0.02}", one, " input_forget=0,1"),
       cat("f32[3,2,4]~small i8[1,4,12]! i8[1,3,12]! - - - - - f32[1]{0.02}", one, " clip=0.5"),
-      "f32[3,2,4]~small i8[1,4,12]! i8[1,3,12]! - - - - - f32[1,12]~unit! i8[1,12]! f32[1,12]~unit! i8[1,12]! hidden_size=3 outputs=2",
+      "f32[3,2,4]~small i8[1,4,12]! i8[1,3,12]! - - - - - f32[1,12]~unit! i8[1,12]! f32[1,12]~unit! i8[1,12]! hidden_size=3 "
+      "outputs=2",
       cat("f32[0,2,4] i8[1,4,12]! i8[1,3,12]! - - - - - f32[1]{0.02}", one),
       cat("f32[3,2,4]~small i8[1,4,12]! i8[1,3,12]! - - - - - f32[1]{0.02}", one, " activations=[HardSigmoid,Relu,Softsign]")};
   ops.add(std::move(op));

@@ -16,9 +16,9 @@ constexpr size_t router_weights = 14;
 constexpr std::array<size_t, 2> global_scales{15, 16};
 
 struct Packing {
-  bool whole = true;                  // Whole numbers of a few bits; otherwise 8-bit floats.
+  bool whole = true;  // Whole numbers of a few bits; otherwise 8-bit floats.
   std::array<int64_t, 3> bits{4, 4, 4};
-  int64_t block = 0;                  // 0: one scale for a row, or for an expert of floats.
+  int64_t block = 0;  // 0: one scale for a row, or for an expert of floats.
 };
 
 Packing packing_of(const OpCall& call) {
@@ -61,7 +61,8 @@ int64_t ceil_or_unknown(int64_t a, int64_t b) { return a < 0 ? Shape::unknown : 
 
 void check_whole(const OpCall& call, const Packing& packing, size_t layer, int64_t experts, int64_t rows, int64_t columns) {
   const int64_t bits = packing.bits[layer];
-  if (!call.has(scale_places[layer])) fail(ErrorKind::InvalidModel, title(call), ": the scales of matrix ", layer + 1, " are absent");
+  if (!call.has(scale_places[layer]))
+    fail(ErrorKind::InvalidModel, title(call), ": the scales of matrix ", layer + 1, " are absent");
   if (packing.block == 0) {
     require_shape(call, scale_places[layer], Shape{experts, rows});
     require_shape(call, zero_places[layer], Shape{experts, ceil_or_unknown(rows < 0 ? rows : rows * bits, 8)});
@@ -78,13 +79,15 @@ void check_whole(const OpCall& call, const Packing& packing, size_t layer, int64
 void check_float(const OpCall& call, const Packing& packing, size_t layer, int64_t experts, int64_t rows, int64_t columns) {
   if (call.has(zero_places[layer])) fail(ErrorKind::InvalidModel, title(call), ": weights of 8-bit floats have no zero points");
   if (packing.block > 0) {
-    if (!call.has(scale_places[layer])) fail(ErrorKind::InvalidModel, title(call), ": the scales of matrix ", layer + 1, " are absent");
+    if (!call.has(scale_places[layer]))
+      fail(ErrorKind::InvalidModel, title(call), ": the scales of matrix ", layer + 1, " are absent");
     require_shape(call, scale_places[layer],
                   Shape{experts, ceil_or_unknown(rows, packing.block), ceil_or_unknown(columns, packing.block)});
     return;
   }
   if (layer == 2) fail(ErrorKind::InvalidModel, title(call), ": a third matrix of 8-bit floats needs a block_size");
-  if (!call.has(global_scales[layer])) fail(ErrorKind::InvalidModel, title(call), ": the global scale of matrix ", layer + 1, " is absent");
+  if (!call.has(global_scales[layer]))
+    fail(ErrorKind::InvalidModel, title(call), ": the global scale of matrix ", layer + 1, " is absent");
   require_shape(call, global_scales[layer], Shape{experts});
 }
 
@@ -155,8 +158,8 @@ std::vector<double> float_matrix(const Packing& packing, std::span<const Data> i
   return matrix;
 }
 
-// The weights of the chosen experts: the softmax over them alone, as ONNX Runtime's CPU kernel has it whatever normalize_routing_weights
-// says, or what router_weights has for them.
+// The weights of the chosen experts: the softmax over them alone, as ONNX Runtime's CPU kernel has it whatever
+// normalize_routing_weights says, or what router_weights has for them.
 std::vector<Route> routes_of(const OpCall& call, std::span<const double> logits, std::span<const double> given, size_t count) {
   if (given.empty() && call.integer("use_sparse_mixer", 0) != 0) return sparse_routes(logits);
   std::vector<Route> routes;
@@ -193,20 +196,29 @@ void run_qmoe(const OpCall& call, std::span<const Data> in, Outputs& out) {
 
 std::vector<std::string> qmoe_cases() {
   const std::string start = "T[5,32]~small T[5,4]~small ";
-  return {cat(start, "u8[4,16,16]! T[4,16]~unit! T[4,16]~small! u8[4,32,8]! T[4,32]~unit! T[4,32]~small! k=1,2 activation_type=silu,relu"),
-          cat(start, "u8[4,16,16]! T[4,16]~unit! - u8[4,32,8]! T[4,32]~unit! - - - - u8[4,8]! u8[4,16]! k=2 activation_type=silu"),
-          cat(start, "u8[4,16,16]! T[4,16,2]~unit! - u8[4,32,8]! T[4,32,1]~unit! - - - - u8[4,16,1]! u8[4,32,1]! k=2 block_size=16"),
-          cat(start, "u8[4,32,32]! T[4,32]~unit! - u8[4,32,16]! T[4,32]~unit! k=2 expert_weight_bits=8 activation_type=swiglu "
-                     "swiglu_fusion=1,2 activation_alpha=1.702 activation_beta=1 swiglu_limit=7"),
-          cat(start, "u8[4,16,8]! T[4,16]~unit! - u8[4,32,4]! T[4,32]~unit! k=2 expert_weight_bits=2 normalize_routing_weights=0,1"),
-          cat(start, "u8[4,16,16]! T[4,16]~unit! - u8[4,32,8]! T[4,32]~unit! - u8[4,16,16]! T[4,16]~unit! - k=2 activation_type=silu,swiglu"),
-          cat(start, "u8[4,16,16]! T[4,16]~unit! - u8[4,32,8]! T[4,32]~unit! - - - - - - - T[5,4]~unit k=2 normalize_routing_weights=0,1"),
-          "T[2,3,32]~small T[6,4]~small u8[4,16,16]! T[4,16]~unit! - u8[4,32,8]! T[4,32]~unit! k=2 fc1_expert_weight_bits=4",
-          cat(start, "u8[4,64,12]! T[4,64,1]~unit! - u8[4,32,32]! T[4,32,1]~unit! k=2 block_size=32 fc1_expert_weight_bits=3 "
-                     "fc2_expert_weight_bits=8 fc3_expert_weight_bits=3 activation_type=swiglu swiglu_fusion=1 weights_prepacked=0"),
-          cat(start, "f8e4m3fn[4,16,32]!~small T[4,2,4]~unit! - f8e4m3fn[4,32,16]!~small T[4,4,2]~unit! k=2 quant_type=fp8 block_size=8"),
-          cat(start, "f8e4m3fn[4,16,32]!~small - - f8e4m3fn[4,32,16]!~small - - - - - - - - - f32[4]~unit! f32[4]~unit! k=1 quant_type=fp8"),
-          "T[0,32] T[0,4] u8[4,16,16]! T[4,16]! - u8[4,32,8]! T[4,32]! k=2"};
+  return {
+      cat(start,
+          "u8[4,16,16]! T[4,16]~unit! T[4,16]~small! u8[4,32,8]! T[4,32]~unit! T[4,32]~small! k=1,2 activation_type=silu,relu"),
+      cat(start, "u8[4,16,16]! T[4,16]~unit! - u8[4,32,8]! T[4,32]~unit! - - - - u8[4,8]! u8[4,16]! k=2 activation_type=silu"),
+      cat(start, "u8[4,16,16]! T[4,16,2]~unit! - u8[4,32,8]! T[4,32,1]~unit! - - - - u8[4,16,1]! u8[4,32,1]! k=2 block_size=16"),
+      cat(start,
+          "u8[4,32,32]! T[4,32]~unit! - u8[4,32,16]! T[4,32]~unit! k=2 expert_weight_bits=8 activation_type=swiglu "
+          "swiglu_fusion=1,2 activation_alpha=1.702 activation_beta=1 swiglu_limit=7"),
+      cat(start, "u8[4,16,8]! T[4,16]~unit! - u8[4,32,4]! T[4,32]~unit! k=2 expert_weight_bits=2 normalize_routing_weights=0,1"),
+      cat(start,
+          "u8[4,16,16]! T[4,16]~unit! - u8[4,32,8]! T[4,32]~unit! - u8[4,16,16]! T[4,16]~unit! - k=2 "
+          "activation_type=silu,swiglu"),
+      cat(start,
+          "u8[4,16,16]! T[4,16]~unit! - u8[4,32,8]! T[4,32]~unit! - - - - - - - T[5,4]~unit k=2 normalize_routing_weights=0,1"),
+      "T[2,3,32]~small T[6,4]~small u8[4,16,16]! T[4,16]~unit! - u8[4,32,8]! T[4,32]~unit! k=2 fc1_expert_weight_bits=4",
+      cat(start,
+          "u8[4,64,12]! T[4,64,1]~unit! - u8[4,32,32]! T[4,32,1]~unit! k=2 block_size=32 fc1_expert_weight_bits=3 "
+          "fc2_expert_weight_bits=8 fc3_expert_weight_bits=3 activation_type=swiglu swiglu_fusion=1 weights_prepacked=0"),
+      cat(start,
+          "f8e4m3fn[4,16,32]!~small T[4,2,4]~unit! - f8e4m3fn[4,32,16]!~small T[4,4,2]~unit! k=2 quant_type=fp8 block_size=8"),
+      cat(start,
+          "f8e4m3fn[4,16,32]!~small - - f8e4m3fn[4,32,16]!~small - - - - - - - - - f32[4]~unit! f32[4]~unit! k=1 quant_type=fp8"),
+      "T[0,32] T[0,4] u8[4,16,16]! T[4,16]! - u8[4,32,8]! T[4,32]! k=2"};
 }
 
 }  // namespace
@@ -214,7 +226,9 @@ std::vector<std::string> qmoe_cases() {
 void add_quantized_mixture_op(OpSet& ops) {
   Op op;
   op.name = "com.microsoft:QMoE";
-  op.summary = "Each row through the experts that its router logits choose; their weights are whole numbers of a few bits or 8-bit floats.";
+  op.summary =
+      "Each row through the experts that its router logits choose; their weights are whole numbers of a few bits or 8-bit "
+      "floats.";
   const std::vector<DType> weight_types{DType::U8, DType::F8E4M3FN};
   std::vector<DType> scale_types = float_types();
   scale_types.push_back(DType::F8E8M0);

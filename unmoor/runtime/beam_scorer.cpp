@@ -8,7 +8,12 @@
 namespace unmoor {
 
 BeamScorer::BeamScorer(const Search& search, DType dtype)
-    : search_(search), dtype_(dtype), items_(search.batch), tokens_(search.rows()), origins_(search.rows()), scores_(search.rows()) {
+    : search_(search),
+      dtype_(dtype),
+      items_(search.batch),
+      tokens_(search.rows()),
+      origins_(search.rows()),
+      scores_(search.rows()) {
   // All beams of an item start alike: only the first may win the first step.
   for (size_t row = 0; row < scores_.size(); ++row) scores_[row] = row % search.beams == 0 ? 0 : -1e9;
 }
@@ -49,7 +54,8 @@ std::vector<BeamScorer::Candidate> BeamScorer::candidates(const Scores& scores, 
   return all;
 }
 
-// With as many ended sequences as beams, an item is done if it may stop early or if no open beam can get better than the worst of them.
+// With as many ended sequences as beams, an item is done if it may stop early or if no open beam can get better than the worst of
+// them.
 bool BeamScorer::is_done(const Item& item, double best, size_t length) const {
   if (item.ended.size() < search_.beams) return false;
   return search_.early_stopping || item.ended.back().score >= penalized(best, length);

@@ -11,7 +11,8 @@ namespace unmoor {
 
 size_t BodyCalls::inputs(std::string_view key) const {
   const size_t all = body_of(node_, key).inputs().size();
-  if (all < captured_.size()) fail(ErrorKind::InvalidModel, "its '", key, "' has ", all, " inputs, but captures ", captured_.size());
+  if (all < captured_.size())
+    fail(ErrorKind::InvalidModel, "its '", key, "' has ", all, " inputs, but captures ", captured_.size());
   return all - captured_.size();
 }
 
@@ -64,7 +65,8 @@ Tensor picked(const Tensor& tensor, size_t axis, std::span<const size_t> rows) {
 }
 
 Tensor whole_tensor(DType dtype, Shape shape, std::span<const int64_t> values) {
-  if (dtype != DType::I32 && dtype != DType::I64) fail(ErrorKind::InvalidModel, "its graph takes tokens as ", dtype, ", not int32 or int64");
+  if (dtype != DType::I32 && dtype != DType::I64)
+    fail(ErrorKind::InvalidModel, "its graph takes tokens as ", dtype, ", not int32 or int64");
   Tensor tensor(TensorType{dtype, std::move(shape)});
   store(tensor, values);
   return tensor;
@@ -97,7 +99,8 @@ class PlainDecoder : public Decoder {
   Tensor first() override {
     const std::string_view key = calls_.has("init_decoder") ? "init_decoder" : "decoder";
     const Shape shape{static_cast<int64_t>(search_.batch), static_cast<int64_t>(search_.start)};
-    std::vector<Data> inputs{numbers(key, 0, shape, prompt_), numbers(key, 1, shape, prompt_positions_), numbers(key, 2, shape, mask_)};
+    std::vector<Data> inputs{numbers(key, 0, shape, prompt_), numbers(key, 1, shape, prompt_positions_),
+                             numbers(key, 2, shape, mask_)};
     for (size_t i = 3; i < calls_.inputs(key); ++i) inputs.emplace_back(empty_past(key, i));
     keep(calls_.run(key, std::move(inputs)));
     return logits_;
@@ -141,7 +144,8 @@ class PlainDecoder : public Decoder {
     const TensorType type = calls_.input_type(key, i);
     const Shape& shape = type.shape;
     if (!shape.has_rank() || shape.rank() != 5 || shape[2] < 1 || shape[4] < 1) {
-      fail(ErrorKind::InvalidModel, "its ", key, " declares input ", i, " as ", type, ", not as [2,batch,heads,past,size] with known heads and size");
+      fail(ErrorKind::InvalidModel, "its ", key, " declares input ", i, " as ", type,
+           ", not as [2,batch,heads,past,size] with known heads and size");
     }
     return Tensor(TensorType{type.dtype, Shape{2, static_cast<int64_t>(search_.batch), shape[2], 0, shape[4]}});
   }
@@ -152,7 +156,8 @@ class PlainDecoder : public Decoder {
     for (const Data& past : past_) {
       const Shape& shape = past.tensor().shape();
       if (shape.rank() != 5 || shape[1] != logits_.shape()[0]) {
-        fail(ErrorKind::InvalidModel, "its decoder gives a present of shape ", shape, ", not [2,", logits_.shape()[0], ",heads,tokens,size]");
+        fail(ErrorKind::InvalidModel, "its decoder gives a present of shape ", shape, ", not [2,", logits_.shape()[0],
+             ",heads,tokens,size]");
       }
     }
   }
@@ -169,8 +174,8 @@ class PlainDecoder : public Decoder {
 
 }  // namespace
 
-std::unique_ptr<Decoder> make_decoder(const Node& node, const Search& search, const std::vector<Data>& inputs, std::vector<Data> captured,
-                                      BodySessions& bodies, Observer* observer) {
+std::unique_ptr<Decoder> make_decoder(const Node& node, const Search& search, const std::vector<Data>& inputs,
+                                      std::vector<Data> captured, BodySessions& bodies, Observer* observer) {
   BodyCalls calls(node, std::move(captured), bodies, observer);
   if (search.has_encoder) return make_encoder_decoder(search, inputs, std::move(calls));
   return std::make_unique<PlainDecoder>(search, inputs, std::move(calls));

@@ -13,13 +13,14 @@ class Decoder {
   virtual ~Decoder() = default;
   // Logits after what the sequences start with: [batch, tokens, vocabulary], one row for all beams of an item.
   virtual Tensor first() = 0;
-  // Logits after the newest token of each sequence: [rows, tokens, vocabulary]. Row i goes on from row origins[i] of the call before.
+  // Logits after the newest token of each sequence: [rows, tokens, vocabulary]. Row i goes on from row origins[i] of the call
+  // before.
   virtual Tensor next(const Sequences& sequences, std::span<const size_t> origins) = 0;
 };
 
 // For the node's graphs; `inputs` without the captured values, `captured` with them alone.
-std::unique_ptr<Decoder> make_decoder(const Node& node, const Search& search, const std::vector<Data>& inputs, std::vector<Data> captured,
-                                      BodySessions& bodies, Observer* observer);
+std::unique_ptr<Decoder> make_decoder(const Node& node, const Search& search, const std::vector<Data>& inputs,
+                                      std::vector<Data> captured, BodySessions& bodies, Observer* observer);
 
 // The graphs of one node, called with their own inputs; captured values are added.
 class BodyCalls {

@@ -21,13 +21,14 @@ class EncoderDecoder : public Decoder {
     starts_in_encoder_ = calls_.inputs("encoder") == 3;
     const size_t wanted = (has_hidden_ ? size_t{3} : size_t{2}) + 4 * layers_;
     if (layers_ == 0 || calls_.inputs("decoder") != wanted) {
-      fail(ErrorKind::InvalidModel, "its decoder has ", calls_.inputs("decoder"), " inputs and ", calls_.outputs("decoder"), " outputs, not ", wanted,
-           " inputs and two outputs a layer after the logits");
+      fail(ErrorKind::InvalidModel, "its decoder has ", calls_.inputs("decoder"), " inputs and ", calls_.outputs("decoder"),
+           " outputs, not ", wanted, " inputs and two outputs a layer after the logits");
     }
     const size_t made = starts_in_encoder_ ? 2 + 4 * layers_ : 2 * layers_;
-    if ((!starts_in_encoder_ && calls_.inputs("encoder") != 2) || calls_.outputs("encoder") != made || (has_hidden_ && !starts_in_encoder_)) {
-      fail(ErrorKind::InvalidModel, "its encoder has ", calls_.inputs("encoder"), " inputs and ", calls_.outputs("encoder"), " outputs, not ", made,
-           " outputs for a decoder of ", layers_, " layers");
+    if ((!starts_in_encoder_ && calls_.inputs("encoder") != 2) || calls_.outputs("encoder") != made ||
+        (has_hidden_ && !starts_in_encoder_)) {
+      fail(ErrorKind::InvalidModel, "its encoder has ", calls_.inputs("encoder"), " inputs and ", calls_.outputs("encoder"),
+           " outputs, not ", made, " outputs for a decoder of ", layers_, " layers");
     }
     const Shape declared = calls_.input_type("decoder", 0).shape;
     takes_newest_ = declared.rank() == 2 && declared[1] == 1;
@@ -88,7 +89,8 @@ class EncoderDecoder : public Decoder {
     for (const Data& past : self_) {
       const Shape& shape = past.tensor().shape();
       if (shape.rank() == 4 && shape[0] == static_cast<int64_t>(items.size())) continue;
-      fail(ErrorKind::InvalidModel, "its decoder gives a present of shape ", shape, ", not [", items.size(), ",heads,tokens,size]");
+      fail(ErrorKind::InvalidModel, "its decoder gives a present of shape ", shape, ", not [", items.size(),
+           ",heads,tokens,size]");
     }
     return made[0].tensor();
   }
@@ -101,7 +103,8 @@ class EncoderDecoder : public Decoder {
     const TensorType type = calls_.input_type("decoder", i);
     const Shape& shape = type.shape;
     if (!shape.has_rank() || shape.rank() != 4 || shape[1] < 1 || shape[3] < 1) {
-      fail(ErrorKind::InvalidModel, "its decoder declares input ", i, " as ", type, ", not as [batch,heads,past,size] with known heads and size");
+      fail(ErrorKind::InvalidModel, "its decoder declares input ", i, " as ", type,
+           ", not as [batch,heads,past,size] with known heads and size");
     }
     return Tensor(TensorType{type.dtype, Shape{static_cast<int64_t>(search_.batch), shape[1], 0, shape[3]}});
   }

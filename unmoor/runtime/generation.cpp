@@ -13,11 +13,13 @@ namespace {
 // The last token's logits for each row, of which a call may give one an item.
 Scores last_scores(const Search& search, const Tensor& logits) {
   const Shape& shape = logits.shape();
-  if (shape.rank() != 3 || shape[1] < 1) fail(ErrorKind::InvalidModel, "its decoder gives logits of shape ", shape, ", not [rows,tokens,vocabulary]");
+  if (shape.rank() != 3 || shape[1] < 1)
+    fail(ErrorKind::InvalidModel, "its decoder gives logits of shape ", shape, ", not [rows,tokens,vocabulary]");
   const auto given = static_cast<size_t>(shape[0]);
   const int64_t wanted = search.vocabulary == 0 ? shape[2] : search.vocabulary;
   if ((given != search.rows() && given != search.batch) || wanted > shape[2] || wanted < 1) {
-    fail(ErrorKind::InvalidModel, "its decoder gives logits of shape ", shape, " for ", search.rows(), " rows and a vocabulary of ", wanted);
+    fail(ErrorKind::InvalidModel, "its decoder gives logits of shape ", shape, " for ", search.rows(),
+         " rows and a vocabulary of ", wanted);
   }
   Scores scores{logits.dtype() == DType::F64 ? DType::F64 : DType::F32, static_cast<size_t>(wanted), {}};
   scores.values.reserve(search.rows() * scores.vocabulary);
@@ -144,7 +146,8 @@ std::vector<Data> run_beams(const Search& search, Sequences sequences, Decoder& 
     }
   }
   const Shape shape{signed_size(search.batch), signed_size(search.returned)};
-  std::vector<Data> results{numbers(DType::I32, Shape{shape[0], shape[1], signed_size(search.longest)}, tokens), numbers(dtype, shape, sums)};
+  std::vector<Data> results{numbers(DType::I32, Shape{shape[0], shape[1], signed_size(search.longest)}, tokens),
+                            numbers(dtype, shape, sums)};
   if (wants_steps) results.emplace_back(steps.tensor());
   return results;
 }
@@ -165,15 +168,17 @@ std::vector<Data> run_generation(const Node& node, const std::vector<Data>& inpu
   const auto found = node.attributes.find("captures");
   const auto* held = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
   const int64_t captures = held == nullptr ? 0 : *held;
-  if (captures < 0 || captures > signed_size(inputs.size())) fail(ErrorKind::InvalidModel, "it captures ", captures, " of ", inputs.size(), " inputs");
+  if (captures < 0 || captures > signed_size(inputs.size()))
+    fail(ErrorKind::InvalidModel, "it captures ", captures, " of ", inputs.size(), " inputs");
   const auto border = inputs.end() - captures;
   const std::vector<Data> own(inputs.begin(), border);
   const Search search = search_of(node, own);
   const auto decoder = make_decoder(node, search, own, std::vector<Data>(border, inputs.end()), bodies, observer);
   Sequences sequences = starts_of(search, own[0]);
   const bool beams = search.kind == Search::Kind::Beams;
-  std::vector<Data> results = beams ? run_beams(search, std::move(sequences), *decoder, node.outputs.size() > 2 && node.outputs[2] != no_value)
-                                    : run_single(search, std::move(sequences), *decoder);
+  std::vector<Data> results =
+      beams ? run_beams(search, std::move(sequences), *decoder, node.outputs.size() > 2 && node.outputs[2] != no_value)
+            : run_single(search, std::move(sequences), *decoder);
   const Data& penalty = input_at(own, 5);
   const DType dtype = beams && penalty ? penalty.tensor().dtype() : DType::F32;
   for (Data& result : results) result = as_declared(result, dtype);

@@ -29,7 +29,8 @@ int64_t token_attribute(const Node& node, std::string_view key) {
 const Tensor* one_element(const std::vector<Data>& inputs, size_t i, std::string_view what) {
   const Data& data = input_at(inputs, i);
   if (!data) return nullptr;
-  if (data.tensor().elements() != 1) fail(ErrorKind::InvalidArgument, what, " has ", data.tensor().elements(), " elements, not one");
+  if (data.tensor().elements() != 1)
+    fail(ErrorKind::InvalidArgument, what, " has ", data.tensor().elements(), " elements, not one");
   return &data.tensor();
 }
 
@@ -64,7 +65,8 @@ std::vector<int64_t> mask(const std::vector<Data>& inputs, size_t i, size_t rank
 // repetition_penalty, vocab_mask, prefix_vocab_mask, attention_mask, decoder_input_ids, logits_processor.
 void read_beams(const std::vector<Data>& inputs, Search& search) {
   search.beams = between(whole(inputs, 3, "num_beams", 1), 1, most_beams, "num_beams");
-  search.returned = between(whole(inputs, 4, "num_return_sequences", 1), 1, static_cast<int64_t>(search.beams), "num_return_sequences");
+  search.returned =
+      between(whole(inputs, 4, "num_return_sequences", 1), 1, static_cast<int64_t>(search.beams), "num_return_sequences");
   search.length_penalty = real(inputs, 5, "length_penalty", 1);
   if (input_at(inputs, 10)) fail(ErrorKind::Unsupported, "its input decoder_input_ids is not supported");
   if (whole(inputs, 11, "logits_processor", 0) != 0) fail(ErrorKind::Unsupported, "its input logits_processor is not 0");
@@ -107,11 +109,13 @@ Search search_of(const Node& node, const std::vector<Data>& inputs) {
   }
   search.batch = static_cast<size_t>(prompt.tensor().shape()[0]);
   search.start = search.has_encoder ? 1 : static_cast<size_t>(prompt.tensor().shape()[1]);
-  search.longest = between(whole(inputs, 1, "max_length", most_tokens), static_cast<int64_t>(search.start) + 1, most_tokens, "max_length");
+  search.longest =
+      between(whole(inputs, 1, "max_length", most_tokens), static_cast<int64_t>(search.start) + 1, most_tokens, "max_length");
   search.shortest = whole(inputs, 2, "min_length", 0);
   if (beams) read_beams(inputs, search);
   search.repetition_penalty = real(inputs, beams ? 6 : 3, "repetition_penalty", 1);
-  if (!(search.repetition_penalty > 0)) fail(ErrorKind::InvalidArgument, "repetition_penalty is ", search.repetition_penalty, ", not above 0");
+  if (!(search.repetition_penalty > 0))
+    fail(ErrorKind::InvalidArgument, "repetition_penalty is ", search.repetition_penalty, ", not above 0");
   search.vocabulary_mask = mask(inputs, beams ? 7 : 4, 1, 0, "vocab_mask");
   search.prefix_mask = mask(inputs, beams ? 8 : 5, 2, search.batch, "prefix_vocab_mask");
   const Data& attention = input_at(inputs, attention_mask_place(search));

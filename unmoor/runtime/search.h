@@ -17,8 +17,8 @@ struct Search {
   Kind kind = Kind::Greedy;
   bool has_encoder = false;
   size_t batch = 0, beams = 1, returned = 1;
-  size_t start = 1;     // Tokens of a sequence before the first step: the prompt, or the decoder's start token.
-  size_t longest = 0;   // Tokens of a sequence, its start included.
+  size_t start = 1;      // Tokens of a sequence before the first step: the prompt, or the decoder's start token.
+  size_t longest = 0;    // Tokens of a sequence, its start included.
   int64_t shortest = 0;  // Below this many tokens, no end of sequence.
   int64_t end_token = 0, pad_token = 0, start_token = -1;
   int64_t vocabulary = 0;  // 0: as many as there are logits.

@@ -13,7 +13,8 @@ namespace {
 
 void require_mask(const std::vector<int64_t>& mask, size_t rows, size_t vocabulary, std::string_view what) {
   if (mask.empty() || mask.size() == rows * vocabulary) return;
-  fail(ErrorKind::InvalidArgument, what, " has ", mask.size(), " elements, not ", rows * vocabulary, " for a vocabulary of ", vocabulary);
+  fail(ErrorKind::InvalidArgument, what, " has ", mask.size(), " elements, not ", rows * vocabulary, " for a vocabulary of ",
+       vocabulary);
 }
 
 size_t token_place(int64_t token, size_t vocabulary) {
@@ -48,7 +49,9 @@ void forbid_masked(std::span<const int64_t> mask, double lowest, std::span<doubl
 
 }  // namespace
 
-double Scores::rounded(double value) const { return dtype == DType::F64 ? value : static_cast<double>(static_cast<float>(value)); }
+double Scores::rounded(double value) const {
+  return dtype == DType::F64 ? value : static_cast<double>(static_cast<float>(value));
+}
 
 double Scores::lowest() const {
   return dtype == DType::F64 ? std::numeric_limits<double>::lowest() : static_cast<double>(std::numeric_limits<float>::lowest());
@@ -69,7 +72,8 @@ void apply_rules(const Search& search, const Sequences& sequences, size_t step, 
     forbid_ngrams(search.ngram, sequences[i], scores.lowest(), row);
     forbid_masked(search.vocabulary_mask, scores.lowest(), row);
     if (step == 1) forbid_masked(of_item(search.prefix_mask, item), scores.lowest(), row);
-    if (static_cast<int64_t>(sequences[i].size()) < search.shortest) row[token_place(search.end_token, vocabulary)] = scores.lowest();
+    if (static_cast<int64_t>(sequences[i].size()) < search.shortest)
+      row[token_place(search.end_token, vocabulary)] = scores.lowest();
     if (search.temperature > 0 && search.temperature != 1) {
       for (double& score : row) score = scores.rounded(score / search.temperature);
     }
@@ -107,7 +111,8 @@ std::vector<double> softmax_of(const Scores& scores, std::span<const double> row
 
 }  // namespace
 
-// Keeps the tokens of the greatest probabilities that add up to top_p. The custom way sums from the top, the other one from the bottom.
+// Keeps the tokens of the greatest probabilities that add up to top_p. The custom way sums from the top, the other one from the
+// bottom.
 void filter_unlikely(const Search& search, Scores& scores) {
   for (size_t i = 0; i < search.rows(); ++i) {
     const auto row = scores.row(i);

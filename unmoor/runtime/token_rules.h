@@ -7,8 +7,8 @@
 
 namespace unmoor {
 
-// The scores of the next token of each row, [rows, vocabulary]. Every step is rounded to `dtype`, as the operators work in float32: whether two
-// scores are equal decides which token comes.
+// The scores of the next token of each row, [rows, vocabulary]. Every step is rounded to `dtype`, as the operators work in
+// float32: whether two scores are equal decides which token comes.
 struct Scores {
   DType dtype = DType::F32;  // Or float64.
   size_t vocabulary = 0;
@@ -20,8 +20,8 @@ struct Scores {
   double lowest() const;  // What a forbidden token has.
 };
 
-// Applies what the search forbids and penalises, in the operators' order. `step` counts from 1. Fails with InvalidArgument on masks and tokens
-// that do not fit the vocabulary.
+// Applies what the search forbids and penalises, in the operators' order. `step` counts from 1. Fails with InvalidArgument on
+// masks and tokens that do not fit the vocabulary.
 void apply_rules(const Search& search, const Sequences& sequences, size_t step, Scores& scores);
 
 // The logarithm of softmax, row by row.

@@ -14,7 +14,8 @@ const std::string domain = bytes(7, "com.microsoft");
 
 // One node of com.microsoft.
 Graph read_contrib(std::string_view op, std::string_view inputs, const Names& names, std::string_view attributes = "") {
-  return read_text(model(cat(inputs, node(op, names, {"y"}, cat(domain, attributes), "n"), output("y")), 21, opset(1, "com.microsoft")));
+  return read_text(
+      model(cat(inputs, node(op, names, {"y"}, cat(domain, attributes), "n"), output("y")), 21, opset(1, "com.microsoft")));
 }
 
 std::string text_attribute(const Graph& graph, std::string_view key) {
@@ -26,7 +27,8 @@ TEST(OnnxContrib, operators_that_mean_the_same_become_those_of_ai_onnx) {
   EXPECT_EQ(summary(graph), "Trilu(x)->y");
   EXPECT_EQ(graph.nodes()[0].origin.op, "com.microsoft:Trilu");
   EXPECT_EQ(summary(read_contrib("QuantizeLinear", cat(input("x"), input("s", {})), {"x", "s"})), "QuantizeLinear(x,s)->y");
-  EXPECT_EQ(summary(read_contrib("DequantizeLinear", cat(input("x", {2}, 2), input("s", {})), {"x", "s"})), "DequantizeLinear(x,s)->y");
+  EXPECT_EQ(summary(read_contrib("DequantizeLinear", cat(input("x", {2}, 2), input("s", {})), {"x", "s"})),
+            "DequantizeLinear(x,s)->y");
 }
 
 TEST(OnnxContrib, an_operator_of_its_own_keeps_its_domain) {

@@ -15,7 +15,8 @@ using test::Sketch;
 using testing::ElementsAre;
 using testing::HasSubstr;
 
-// A decoder whose next token depends on the last one alone: row t of `table` has the logits after token t. The past grows as it must.
+// A decoder whose next token depends on the last one alone: row t of `table` has the logits after token t. The past grows as it
+// must.
 SubGraph table_decoder(int64_t vocabulary, const std::vector<float>& table) {
   Sketch body;
   const ValueId ids = body.input("input_ids", {Shape::unknown, Shape::unknown}, DType::I32);
@@ -47,7 +48,8 @@ struct Found {
   size_t prepared = 0;
 };
 
-Found run(const std::string& op, const SubGraph& decoder, const std::vector<Data>& inputs, Attributes attributes = {}, size_t outputs = 1) {
+Found run(const std::string& op, const SubGraph& decoder, const std::vector<Data>& inputs, Attributes attributes = {},
+          size_t outputs = 1) {
   Sketch sketch;
   std::vector<ValueId> ids;
   NamedData given;
@@ -71,7 +73,8 @@ Found run(const std::string& op, const SubGraph& decoder, const std::vector<Data
   return found;
 }
 
-std::string error_of(const std::string& op, const std::vector<Data>& inputs, const Attributes& attributes = {}, int64_t vocabulary = 5) {
+std::string error_of(const std::string& op, const std::vector<Data>& inputs, const Attributes& attributes = {},
+                     int64_t vocabulary = 5) {
   try {
     run(op, table_decoder(vocabulary, cycle(vocabulary)), inputs, attributes);
   } catch (const Error& error) {
@@ -94,7 +97,8 @@ TEST(Generation, what_has_ended_is_padded_while_others_go_on) {
 }
 
 TEST(Generation, a_decoder_is_planned_for_the_prompt_and_once_for_all_further_steps) {
-  const Found found = run("GreedySearch", table_decoder(7, cycle(7)), {whole({1, 2}, {3, 2}), whole({1}, {40}), whole({1}, {40})});
+  const Found found =
+      run("GreedySearch", table_decoder(7, cycle(7)), {whole({1, 2}, {3, 2}), whole({1}, {40}), whole({1}, {40})});
   EXPECT_EQ(found.sequences.size(), 40U);
   EXPECT_EQ(found.prepared, 2U);
 }
@@ -132,7 +136,8 @@ TEST(Generation, arguments_that_make_no_sense_are_named) {
   const Data prompt = whole({1, 2}, {3, 2});
   EXPECT_THAT(error_of("GreedySearch", {prompt, whole({1}, {2})}), HasSubstr("max_length is 2, not from 3 to 4096"));
   EXPECT_THAT(error_of("GreedySearch", {prompt, whole({2}, {4, 5})}), HasSubstr("max_length has 2 elements"));
-  EXPECT_THAT(error_of("BeamSearch", {prompt, whole({1}, {6}), {}, whole({1}, {2}), whole({1}, {3})}), HasSubstr("num_return_sequences is 3"));
+  EXPECT_THAT(error_of("BeamSearch", {prompt, whole({1}, {6}), {}, whole({1}, {2}), whole({1}, {3})}),
+              HasSubstr("num_return_sequences is 3"));
   EXPECT_THAT(error_of("BeamSearch", {whole({1, 1}, {0}), whole({1}, {6}), {}, whole({1}, {3}), whole({1}, {1})}, {}, 1),
               HasSubstr("too small for 3 beams"));
   EXPECT_THAT(error_of("GreedySearch", {prompt, whole({1}, {6})}, {{"vocab_size", int64_t{9}}}), HasSubstr("a vocabulary of 9"));

@@ -33,14 +33,16 @@ bool has_rank(NodeDraft& draft, size_t i, size_t rank) {
 // The amounts may be a matrix of one row.
 void pad(NodeDraft& draft) {
   rename(draft);
-  if (draft.input(1) != no_value && !has_rank(draft, 1, 1)) draft.set_input(1, draft.add("Reshape", {draft.input(1), draft.ints({-1})}));
+  if (draft.input(1) != no_value && !has_rank(draft, 1, 1))
+    draft.set_input(1, draft.add("Reshape", {draft.input(1), draft.ints({-1})}));
 }
 
 // Bounds may be vectors of one element, and the step may be absent.
 void range(NodeDraft& draft) {
   rename(draft);
   for (size_t i = 0; i < 3; ++i) {
-    if (draft.input(i) != no_value && !has_rank(draft, i, 0)) draft.set_input(i, draft.add("Reshape", {draft.input(i), draft.ints({})}));
+    if (draft.input(i) != no_value && !has_rank(draft, i, 0))
+      draft.set_input(i, draft.add("Reshape", {draft.input(i), draft.ints({})}));
   }
   if (draft.input(0) == no_value || draft.input(2) != no_value) return;
   draft.set_input(2, draft.add("CastLike", {draft.constant(Tensor::scalar(1.0F)), draft.input(0)}));
@@ -60,10 +62,14 @@ void nhwc_max_pool(NodeDraft& draft) {
 
 const std::map<std::string_view, Rule>& rules() {
   static const std::map<std::string_view, Rule> table{
-      {"com.microsoft:DequantizeLinear", rename}, {"com.microsoft:GridSample", grid_sample},
-      {"com.microsoft:NhwcMaxPool", nhwc_max_pool}, {"com.microsoft:Pad", pad},
-      {"com.microsoft:QLinearConv", qlinear_conv}, {"com.microsoft:QuantizeLinear", quantize_linear},
-      {"com.microsoft:Range", range},             {"com.microsoft:Trilu", rename},
+      {"com.microsoft:DequantizeLinear", rename},
+      {"com.microsoft:GridSample", grid_sample},
+      {"com.microsoft:NhwcMaxPool", nhwc_max_pool},
+      {"com.microsoft:Pad", pad},
+      {"com.microsoft:QLinearConv", qlinear_conv},
+      {"com.microsoft:QuantizeLinear", quantize_linear},
+      {"com.microsoft:Range", range},
+      {"com.microsoft:Trilu", rename},
   };
   return table;
 }
