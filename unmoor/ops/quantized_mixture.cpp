@@ -121,7 +121,7 @@ std::vector<double> whole_matrix(const Packing& packing, std::span<const Data> i
   const auto bytes = tensor.span<uint8_t>().subspan(expert * rows * row_bytes, rows * row_bytes);
   const std::vector<double> scales = expert_part(in[scale_places[layer]].tensor(), expert);
   const size_t blocks = scales.size() / rows;
-  const size_t block = ceil_div(static_cast<int64_t>(columns), static_cast<int64_t>(blocks));
+  const size_t block = static_cast<size_t>(ceil_div(static_cast<int64_t>(columns), static_cast<int64_t>(blocks)));
   std::span<const uint8_t> zeros;
   if (const Tensor* zero = tensor_at(in, zero_places[layer])) {
     const size_t each = zero->elements() / static_cast<size_t>(zero->shape()[0]);
