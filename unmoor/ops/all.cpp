@@ -15,7 +15,9 @@ const OpSet& all_ops() {
     add_softmax_ops(set);
     add_recurrent_ops(set);
     add_quantize_ops(set);
+    add_contrib_quantized_ops(set);
     add_fused_ops(set);
+    add_mixture_ops(set);
     add_cast_ops(set);
     add_reshape_ops(set);
     add_gather_ops(set);
@@ -25,7 +27,9 @@ const OpSet& all_ops() {
     add_attention_ops(set);
     add_resize_ops(set);
     add_sort_ops(set);
+    add_contrib_unique_op(set);
     add_control_ops(set);
+    add_generation_ops(set);
     add_sequence_ops(set);
     add_signal_ops(set);
     return set;
