@@ -32,6 +32,7 @@ const OpSet& all_ops() {
     add_generation_ops(set);
     add_sequence_ops(set);
     add_signal_ops(set);
+    add_ml_ops(set);
     return set;
   }();
   return ops;

@@ -32,5 +32,6 @@ void add_control_ops(OpSet& ops);       // If, Loop, Scan.
 void add_generation_ops(OpSet& ops);    // com.microsoft: BeamSearch, GreedySearch, Sampling.
 void add_sequence_ops(OpSet& ops);      // Sequence and optional operators.
 void add_signal_ops(OpSet& ops);        // STFT, DFT, windows.
+void add_ml_ops(OpSet& ops);            // The domain ai.onnx.ml: trees, support vectors, encoders, maps.
 
 }  // namespace unmoor

@@ -40,6 +40,9 @@ int64_t opset_for(std::string_view op, const Node& node) {
   return found == later.end() ? 23 : found->second;
 }
 
+// In opset 5 of ai.onnx.ml the older tree operators are deprecated.
+int64_t ml_opset_for(std::string_view op) { return op == "TreeEnsemble" ? 5 : 4; }
+
 struct OpName {
   std::string domain, name;
 };
@@ -91,6 +94,7 @@ void Writer::note(const Node& node) {
   const auto [domain, name] = split(node.op);
   auto& version = opsets_[domain];
   const int64_t wanted = domain.empty()                                    ? opset_for(name, node)
+                         : domain == "ai.onnx.ml"                          ? ml_opset_for(name)
                          : domain == "unmoor" || domain == "com.microsoft" ? 1
                                                                            : node.origin.opset;
   version = std::max({version, wanted, int64_t{1}});
