@@ -118,6 +118,22 @@ std::optional<Tensor> parse_tensor(std::string_view value) {
   return make_input(parse_input(value), 0);
 }
 
+// A body of one input and output, through a chain of operators: "Tanh,Neg".
+SubGraph parse_graph(std::string_view inside) {
+  Graph graph;
+  ValueId value = graph.add_input("x", TensorType{DType::F32, Shape::of_unknown_rank()});
+  for (const auto& op : inside.empty() ? std::vector<std::string>() : items_of(inside)) {
+    Node node;
+    node.name = node.op = op;
+    node.inputs = {value};
+    value = graph.add_value(Value{cat(op, graph.values().size()), TensorType{DType::F32, Shape::of_unknown_rank()}, {}, {}});
+    node.outputs = {value};
+    graph.add_node(std::move(node));
+  }
+  graph.mark_output(value, "y");
+  return std::make_shared<const Graph>(std::move(graph));
+}
+
 Attribute parse_list(std::string_view inside, const Attribute* like) {
   const std::vector<std::string> items = inside.empty() ? std::vector<std::string>() : items_of(inside);
   const bool wants_floats = like != nullptr && std::holds_alternative<std::vector<float>>(*like);
@@ -181,6 +197,7 @@ Case::Input parse_input(std::string_view word) {
 
 Attribute parse_attribute_value(std::string_view value, const Attribute* like) {
   if (value.starts_with('[') && value.ends_with(']')) return parse_list(value.substr(1, value.size() - 2), like);
+  if (value.starts_with("graph[") && value.ends_with(']')) return parse_graph(value.substr(6, value.size() - 7));
   if (value.starts_with('"')) return unquoted(value);
   const bool wants_float = like != nullptr && std::holds_alternative<float>(*like);
   if (const auto whole = number<int64_t>(value)) {

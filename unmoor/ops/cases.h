@@ -16,6 +16,7 @@ namespace unmoor {
 //   T[3] - T[3]~positive             an absent input; a generator's name
 //   string[2]{a,"b, c"} to=f16,T     given strings; a dtype's ONNX number
 //   value=T[1]{7} mode="a b"         a tensor attribute; a text with blanks
+//   score_mod=graph[Tanh,Neg]        a graph attribute: a chain of operators of one input
 //   i64->f32{3:1.5,1:2}              a map; its keys may be strings, too
 // `T` is each dtype of the input it first stands for that the test set covers and that can hold the values given (0.5 is no integer); commas give alternatives, each a case of its own;
 // lists stand in brackets; `!` makes a generated input a constant (a weight). `T` may also be `i64`, `bool`, any short dtype name.

@@ -81,7 +81,7 @@ void set_defaults(Node& node) {
 }  // namespace
 
 Graph widened(const Graph& graph) {
-  constexpr std::array<std::string_view, 4> dtype_keys{"to", "dtype", "output_dtype", "output_datatype"};
+  constexpr std::array<std::string_view, 5> dtype_keys{"to", "dtype", "output_dtype", "output_datatype", "softmax_precision"};
   Graph result = graph;
   for (size_t i = 0; i < result.values().size(); ++i) {
     Value& value = result.mutable_value(ValueId{static_cast<uint32_t>(i)});

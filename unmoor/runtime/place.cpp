@@ -5,6 +5,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/ops/builder.h"
+#include "unmoor/runtime/generation.h"
 
 namespace unmoor {
 namespace {
@@ -235,7 +236,9 @@ void check_known(const Graph& graph) {
 }  // namespace
 
 
-bool is_control_flow(const Node& node) { return node.op == "If" || node.op == "Loop" || node.op == "Scan"; }
+bool is_control_flow(const Node& node) {
+  return node.op == "If" || node.op == "Loop" || node.op == "Scan" || is_generation(node);
+}
 
 bool has_known_types(const OpCall& call) {
   const auto known_input = [](const std::optional<Type>& type) { return !type || is_known(*type); };
