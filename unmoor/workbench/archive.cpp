@@ -41,7 +41,8 @@ bool is_matrix(const std::vector<Data>& items) {
 // The values of maps that is_matrix holds for, a row each.
 Tensor value_rows(std::span<const Data> maps) {
   const Map& first = maps[0].map();
-  Tensor rows(TensorType{*value_dtype(first), Shape{static_cast<int64_t>(maps.size()), static_cast<int64_t>(first.values.size())}});
+  Tensor rows(
+      TensorType{*value_dtype(first), Shape{static_cast<int64_t>(maps.size()), static_cast<int64_t>(first.values.size())}});
   int64_t to = 0;
   for (const Data& map : maps) {
     for (const Data& value : map.map().values) ElementCopy(value.tensor(), rows)(0, to++);

@@ -26,7 +26,8 @@ std::string list(std::string_view name, const std::vector<float>& values) {
 // A LabelEncoder as an opset had it, with an input of this dtype.
 std::string encoder(int64_t version, std::string_view attributes, int64_t dtype) {
   const std::string domain = bytes(7, "ai.onnx.ml");
-  const std::string graph = cat(input("x", {3}, dtype), node("LabelEncoder", {"x"}, {"y"}, cat(attributes, domain), "n"), output("y"));
+  const std::string graph =
+      cat(input("x", {3}, dtype), node("LabelEncoder", {"x"}, {"y"}, cat(attributes, domain), "n"), output("y"));
   return model(graph, 21, version == 0 ? "" : opset(version, "ai.onnx.ml"));
 }
 
@@ -52,9 +53,12 @@ TEST(MlOpsets, a_list_of_classes_becomes_keys_and_values) {
 }
 
 TEST(MlOpsets, float_keys_are_compared_bit_by_bit_before_opset_4) {
-  const std::string attributes = cat(list("keys_floats", std::vector<float>{0, 2}), list("values_floats", std::vector<float>{5, 6}));
-  EXPECT_EQ(summary(read_text(encoder(2, attributes, float_type))), "BitCast(x)->n/BitCast; ai.onnx.ml:LabelEncoder(n/BitCast)->y");
-  EXPECT_THAT(integers(attribute_of<Tensor>(read_text(encoder(3, attributes, float_type)), "keys_tensor")), ElementsAre(0, 0x40000000));
+  const std::string attributes =
+      cat(list("keys_floats", std::vector<float>{0, 2}), list("values_floats", std::vector<float>{5, 6}));
+  EXPECT_EQ(summary(read_text(encoder(2, attributes, float_type))),
+            "BitCast(x)->n/BitCast; ai.onnx.ml:LabelEncoder(n/BitCast)->y");
+  EXPECT_THAT(integers(attribute_of<Tensor>(read_text(encoder(3, attributes, float_type)), "keys_tensor")),
+              ElementsAre(0, 0x40000000));
   EXPECT_EQ(summary(read_text(encoder(4, attributes, float_type))), "ai.onnx.ml:LabelEncoder(x)->y");
   const std::string plain = cat(list("keys_floats", std::vector<float>{1, 2}), list("values_floats", std::vector<float>{5, 6}));
   EXPECT_EQ(summary(read_text(encoder(2, plain, float_type))), "ai.onnx.ml:LabelEncoder(x)->y");

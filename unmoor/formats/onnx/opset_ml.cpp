@@ -20,7 +20,8 @@ void from_classes(NodeDraft& draft) {
   const auto type = draft.type(0);
   const bool wants_texts = draft.has("default_string");
   if (!type && wants_texts == draft.has("default_int64")) {
-    fail(ErrorKind::Unsupported, "the type of its input is not known, and its defaults do not tell whether it makes texts or numbers");
+    fail(ErrorKind::Unsupported,
+         "the type of its input is not known, and its defaults do not tell whether it makes texts or numbers");
   }
   Ints places(classes->size());
   std::iota(places.begin(), places.end(), int64_t{0});

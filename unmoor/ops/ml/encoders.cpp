@@ -38,11 +38,12 @@ Tensor list_of(const OpCall& call, std::string_view stem, DType float_dtype) {
   const auto count = static_cast<int>(given != nullptr) + static_cast<int>(!texts.empty()) + static_cast<int>(!whole.empty()) +
                      static_cast<int>(!reals.empty());
   if (count != 1) {
-    fail(ErrorKind::InvalidModel, title(call), ": one of the attributes ", stem, "_tensor, ", stem, "_strings, ", stem, "_int64s and ", stem,
-         "_floats must be set, not ", count);
+    fail(ErrorKind::InvalidModel, title(call), ": one of the attributes ", stem, "_tensor, ", stem, "_strings, ", stem,
+         "_int64s and ", stem, "_floats must be set, not ", count);
   }
   if (given != nullptr) {
-    if (given->shape().rank() != 1) fail(ErrorKind::InvalidModel, title(call), ": ", stem, "_tensor has shape ", given->shape(), ", not [n]");
+    if (given->shape().rank() != 1)
+      fail(ErrorKind::InvalidModel, title(call), ": ", stem, "_tensor has shape ", given->shape(), ", not [n]");
     return *given;
   }
   const auto size = static_cast<int64_t>(texts.size());
@@ -136,7 +137,8 @@ std::vector<Type> infer_label_encoder(const OpCall& call) {
   const TensorType& data = call.input(0);
   const Tensor keys = list_of(call, "keys", data.dtype == DType::F64 ? DType::F64 : DType::F32);
   const Tensor values = list_of(call, "values", float_output(call));
-  if (keys.dtype() != data.dtype) fail(ErrorKind::InvalidModel, title(call), ": the keys are ", keys.dtype(), ", but the input is ", data.dtype);
+  if (keys.dtype() != data.dtype)
+    fail(ErrorKind::InvalidModel, title(call), ": the keys are ", keys.dtype(), ", but the input is ", data.dtype);
   if (keys.elements() != values.elements()) {
     fail(ErrorKind::InvalidModel, title(call), ": there are ", keys.elements(), " keys for ", values.elements(), " values");
   }
@@ -181,7 +183,8 @@ void run_category_mapper(const OpCall& call, std::span<const Data> in, Outputs& 
 Labels categories_of(const OpCall& call) {
   Labels categories = labels_of(call, "cats_int64s", "cats_strings");
   if ((categories.dtype() == DType::String) != (call.input(0).dtype == DType::String)) {
-    fail(ErrorKind::InvalidModel, title(call), ": the categories are ", categories.dtype(), ", but the input is ", call.input(0).dtype);
+    fail(ErrorKind::InvalidModel, title(call), ": the categories are ", categories.dtype(), ", but the input is ",
+         call.input(0).dtype);
   }
   return categories;
 }
@@ -244,10 +247,14 @@ Op label_encoder() {
   Op op = ml_op("LabelEncoder", "Each element replaced by the value that stands beside it among the keys.");
   op.inputs = {required("X", label_types())};
   op.outputs = {required("Y", label_types())};
-  op.attributes = {{"keys_strings", std::vector<std::string>()},   {"keys_int64s", std::vector<int64_t>()},
-                   {"keys_floats", std::vector<float>()},          {"values_strings", std::vector<std::string>()},
-                   {"values_int64s", std::vector<int64_t>()},      {"values_floats", std::vector<float>()},
-                   {"default_string", std::string("_Unused")},     {"default_int64", int64_t{-1}},
+  op.attributes = {{"keys_strings", std::vector<std::string>()},
+                   {"keys_int64s", std::vector<int64_t>()},
+                   {"keys_floats", std::vector<float>()},
+                   {"values_strings", std::vector<std::string>()},
+                   {"values_int64s", std::vector<int64_t>()},
+                   {"values_floats", std::vector<float>()},
+                   {"default_string", std::string("_Unused")},
+                   {"default_int64", int64_t{-1}},
                    {"default_float", -0.0F}};
   op.infer = infer_label_encoder;
   op.reference = run_label_encoder;

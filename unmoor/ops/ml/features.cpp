@@ -155,7 +155,8 @@ void run_binarizer(const OpCall& call, std::span<const Data> in, Outputs& out) {
 void expand_binarizer(GraphBuilder& b) {
   const OpCall& call = b.call();
   const DType dtype = call.input(0).dtype;
-  if (!is_float(dtype)) fail(ErrorKind::Unsupported, title(call), " of integers is not expanded: its threshold may have a fraction");
+  if (!is_float(dtype))
+    fail(ErrorKind::Unsupported, title(call), " of integers is not expanded: its threshold may have a fraction");
   const ValueId is_above = b.add("Greater", {b.input(0), b.scalar(call.real("threshold", 0), dtype)});
   b.output(0, b.add("Cast", {is_above}, {{"to", onnx_number(dtype)}}));
 }
@@ -171,9 +172,9 @@ Op array_feature_extractor() {
   op.expand = expand_extractor;
   op.rounding = Rounding::MoveBits;
   op.category = Category::Layout;
-  op.cases = {"T[3,4] i64[2]{0,1}",       "T[3,4] i64[1,3]{3,0,3}",   "T[4] i64[2]{3,1}",  "T[2,3,4] i64[2]{1,0}",
-              "T[3,4] i64[]{2}",          "T[3,4] i64[2,2]{0,1,2,3}", "T[3,4] i64[0]",     "T[0,4] i64[2]{1,1}",
-              "string[2,3] i64[2]{2,0}",  "T[3,4] i64[5]~index:4",    "T[1,1] i64[1]{0}",  "string[3] i64[1]{1}",
+  op.cases = {"T[3,4] i64[2]{0,1}",      "T[3,4] i64[1,3]{3,0,3}",   "T[4] i64[2]{3,1}", "T[2,3,4] i64[2]{1,0}",
+              "T[3,4] i64[]{2}",         "T[3,4] i64[2,2]{0,1,2,3}", "T[3,4] i64[0]",    "T[0,4] i64[2]{1,1}",
+              "string[2,3] i64[2]{2,0}", "T[3,4] i64[5]~index:4",    "T[1,1] i64[1]{0}", "string[3] i64[1]{1}",
               "T[5] i64[3]~index:5"};
   return op;
 }

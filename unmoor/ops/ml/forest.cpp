@@ -13,13 +13,20 @@ namespace {
 
 bool holds(const Forest& forest, const Forest::Node& node, double x) {
   switch (node.test) {
-    case Test::Leq: return x <= node.split;
-    case Test::Lt: return x < node.split;
-    case Test::Gte: return x >= node.split;
-    case Test::Gt: return x > node.split;
-    case Test::Eq: return x == node.split;
-    case Test::Neq: return x != node.split;
-    case Test::Member: return std::ranges::binary_search(forest.sets[node.set], x);
+    case Test::Leq:
+      return x <= node.split;
+    case Test::Lt:
+      return x < node.split;
+    case Test::Gte:
+      return x >= node.split;
+    case Test::Gt:
+      return x > node.split;
+    case Test::Eq:
+      return x == node.split;
+    case Test::Neq:
+      return x != node.split;
+    case Test::Member:
+      return std::ranges::binary_search(forest.sets[node.set], x);
   }
   return false;
 }
@@ -101,7 +108,8 @@ void require_features(const OpCall& call, const Forest& forest) {
   require_rank(call, 0, 2);
   const Shape& shape = call.input(0).shape;
   if (shape.has_rank() && shape[1] >= 0 && static_cast<size_t>(shape[1]) < forest.features) {
-    fail(ErrorKind::InvalidModel, title(call), ": the trees ask for feature ", forest.features - 1, ", but the input has ", shape[1], " features");
+    fail(ErrorKind::InvalidModel, title(call), ": the trees ask for feature ", forest.features - 1, ", but the input has ",
+         shape[1], " features");
   }
 }
 
@@ -115,18 +123,21 @@ Cost forest_cost(const OpCall& call, size_t nodes, size_t trees) {
 
 void require_place_count(const OpCall& call, size_t count) {
   constexpr size_t most = std::numeric_limits<int32_t>::max();
-  if (count >= most) fail(ErrorKind::Unsupported, title(call), ": ", count, " nodes or leaves are more than the ", most - 1, " supported");
+  if (count >= most)
+    fail(ErrorKind::Unsupported, title(call), ": ", count, " nodes or leaves are more than the ", most - 1, " supported");
 }
 
 uint32_t feature_of(const OpCall& call, int64_t feature) {
-  if (feature < 0 || feature >= std::numeric_limits<int32_t>::max()) fail(ErrorKind::InvalidModel, title(call), ": nodes_featureids has ", feature);
+  if (feature < 0 || feature >= std::numeric_limits<int32_t>::max())
+    fail(ErrorKind::InvalidModel, title(call), ": nodes_featureids has ", feature);
   return static_cast<uint32_t>(feature);
 }
 
 size_t targets_of(const OpCall& call, std::span<const int64_t> used) {
   const int64_t most = used.empty() ? -1 : *std::ranges::max_element(used);
   const int64_t targets = call.integer("n_targets", most < std::numeric_limits<int32_t>::max() ? most + 1 : most);
-  if (targets < 1 || targets > std::numeric_limits<int32_t>::max()) fail(ErrorKind::InvalidModel, title(call), ": there are ", targets, " targets");
+  if (targets < 1 || targets > std::numeric_limits<int32_t>::max())
+    fail(ErrorKind::InvalidModel, title(call), ": there are ", targets, " targets");
   return static_cast<size_t>(targets);
 }
 

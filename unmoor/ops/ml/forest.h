@@ -33,10 +33,10 @@ struct Forest {
   };
 
   std::vector<Node> nodes = {};
-  std::vector<int32_t> roots = {};               // A tree each; as `yes` and `no`.
-  std::vector<uint32_t> first_votes = {};        // By leaf, and the end.
-  std::vector<Vote> votes = {};                  // Those of a leaf together.
-  std::vector<std::vector<double>> sets = {};    // Sorted, without NaN.
+  std::vector<int32_t> roots = {};             // A tree each; as `yes` and `no`.
+  std::vector<uint32_t> first_votes = {};      // By leaf, and the end.
+  std::vector<Vote> votes = {};                // Those of a leaf together.
+  std::vector<std::vector<double>> sets = {};  // Sorted, without NaN.
   size_t targets = 0;
   size_t features = 0;  // That a row must have at least.
 
@@ -48,8 +48,8 @@ struct Forest {
 // Sorts votes by leaf. `leaves` names the leaf of each vote.
 void set_votes(Forest& forest, std::span<const uint32_t> leaves, std::span<const Forest::Vote> votes, size_t leaf_count);
 
-// Fails with InvalidModel on a cycle, and on a node that no root leads to; `name` says which one it is. Nodes may share a branch: converters
-// write a set as a chain of tests for equality with one end. Linear in the nodes.
+// Fails with InvalidModel on a cycle, and on a node that no root leads to; `name` says which one it is. Nodes may share a branch:
+// converters write a set as a chain of tests for equality with one end. Linear in the nodes.
 void require_trees(const OpCall& call, std::span<const Forest::Node> nodes, std::span<const int32_t> roots,
                    const std::function<std::string(size_t)>& name);
 // Fails with InvalidModel if the input has fewer features than the trees ask for. Unknown ones are taken to be enough.
@@ -59,9 +59,10 @@ void require_features(const OpCall& call, const Forest& forest);
 Cost forest_cost(const OpCall& call, size_t nodes, size_t trees);
 
 // Numbers of the attributes, checked. All fail with InvalidModel.
-void require_place_count(const OpCall& call, size_t count);             // Of nodes or leaves: places are 32 bits wide.
+void require_place_count(const OpCall& call, size_t count);  // Of nodes or leaves: places are 32 bits wide.
 uint32_t feature_of(const OpCall& call, int64_t feature);
-size_t targets_of(const OpCall& call, std::span<const int64_t> used);   // The attribute n_targets or, for want of it, as many as are used.
+size_t targets_of(const OpCall& call,
+                  std::span<const int64_t> used);  // The attribute n_targets or, for want of it, as many as are used.
 uint32_t target_place(const OpCall& call, std::string_view key, int64_t target, size_t targets);
 
 // A list attribute without a copy; empty if it is absent. Fails with InvalidModel if it has another type.

@@ -18,18 +18,20 @@ struct Weights {
   size_t width = 0;
 };
 
-// `count` scores from the attributes. Fails with InvalidModel where sizes do not fit; `width`, the input's features, may be unknown.
+// `count` scores from the attributes. Fails with InvalidModel where sizes do not fit; `width`, the input's features, may be
+// unknown.
 Weights weights_of(const OpCall& call, size_t count, int64_t width) {
   Weights weights{real_list(call, "coefficients"), real_list(call, "intercepts"), count, 0};
   if (weights.coefficients.empty()) fail(ErrorKind::InvalidModel, title(call), ": the attribute 'coefficients' is missing");
   if (!weights.intercepts.empty()) require_length(call, "intercepts", weights.intercepts.size(), count);
   if (weights.coefficients.size() % count != 0) {
-    fail(ErrorKind::InvalidModel, title(call), ": ", weights.coefficients.size(), " coefficients are no rows for ", count, " scores");
+    fail(ErrorKind::InvalidModel, title(call), ": ", weights.coefficients.size(), " coefficients are no rows for ", count,
+         " scores");
   }
   weights.width = weights.coefficients.size() / count;
   if (width >= 0 && static_cast<size_t>(width) != weights.width) {
-    fail(ErrorKind::InvalidModel, title(call), ": there are ", weights.coefficients.size(), " coefficients for ", count, " scores of ", width,
-         " features");
+    fail(ErrorKind::InvalidModel, title(call), ": there are ", weights.coefficients.size(), " coefficients for ", count,
+         " scores of ", width, " features");
   }
   return weights;
 }
@@ -50,7 +52,8 @@ std::vector<double> scores_of(const Weights& weights, std::span<const double> x,
 Cost linear_cost(const OpCall& call, size_t count) {
   const double weights = static_cast<double>(call.reals("coefficients").size());
   const Shape& shape = call.input(0).shape;
-  const double rows = shape.is_known() && shape.rank() > 0 ? static_cast<double>(std::max<int64_t>(rows_of(call, shape).count, 0)) : 0;
+  const double rows =
+      shape.is_known() && shape.rank() > 0 ? static_cast<double>(std::max<int64_t>(rows_of(call, shape).count, 0)) : 0;
   return {rows * (2 * weights + static_cast<double>(count)), bytes_moved(call) + 4 * weights};
 }
 
@@ -69,10 +72,14 @@ ValueId scores_graph(Formula& f, GraphBuilder& b, const Weights& weights) {
 
 ValueId transformed(Formula& f, ValueId scores) {
   switch (post_transform_of(f.call())) {
-    case PostTransform::None: return scores;
-    case PostTransform::Softmax: return f.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
-    case PostTransform::Logistic: return f.add("Sigmoid", {scores});
-    default: fail(ErrorKind::Unsupported, title(f.call()), " is not expanded with post_transform ", f.call().text("post_transform", ""));
+    case PostTransform::None:
+      return scores;
+    case PostTransform::Softmax:
+      return f.add("Softmax", {scores}, {{"axis", int64_t{-1}}});
+    case PostTransform::Logistic:
+      return f.add("Sigmoid", {scores});
+    default:
+      fail(ErrorKind::Unsupported, title(f.call()), " is not expanded with post_transform ", f.call().text("post_transform", ""));
   }
 }
 
@@ -107,9 +114,9 @@ std::vector<Type> infer_classifier(const OpCall& call) {
           TensorType{float_output(call), per_row(call, shape, static_cast<int64_t>(labels.size()))}};
 }
 
-// The top class is that of the scores before the transform. With two labels and one row the scores are -s and s, as in ONNX's evaluator, so
-// that the higher one is the label's; ONNX Runtime writes 1-s and s, and leaves out the transform, which the text does not allow.
-// With one label the class is that label where the score is positive, else 0 or "".
+// The top class is that of the scores before the transform. With two labels and one row the scores are -s and s, as in ONNX's
+// evaluator, so that the higher one is the label's; ONNX Runtime writes 1-s and s, and leaves out the transform, which the text
+// does not allow. With one label the class is that label where the score is positive, else 0 or "".
 void run_classifier(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const OpCall known = with_data(call, in);
   const Classifier classifier = classifier_of(known);
@@ -139,7 +146,8 @@ void run_classifier(const OpCall& call, std::span<const Data> in, Outputs& out) 
 
 void expand_classifier(GraphBuilder& b) {
   const OpCall& call = b.call();
-  if (rows_of(call, call.input(0).shape).width < 0) fail(ErrorKind::Unsupported, title(call), " cannot be expanded: its features are not known");
+  if (rows_of(call, call.input(0).shape).width < 0)
+    fail(ErrorKind::Unsupported, title(call), " cannot be expanded: its features are not known");
   const Classifier classifier = classifier_of(call);
   if (!classifier.labels.texts.empty() || classifier.labels.size() < 2) {
     fail(ErrorKind::Unsupported, title(call), " is expanded only with two integer labels or more");
@@ -154,7 +162,8 @@ void expand_classifier(GraphBuilder& b) {
 
 size_t targets_of(const OpCall& call) {
   const int64_t targets = call.integer("targets", 1);
-  if (targets < 1 || targets > std::numeric_limits<int32_t>::max()) fail(ErrorKind::InvalidModel, title(call), ": targets is ", targets);
+  if (targets < 1 || targets > std::numeric_limits<int32_t>::max())
+    fail(ErrorKind::InvalidModel, title(call), ": targets is ", targets);
   return static_cast<size_t>(targets);
 }
 
@@ -194,23 +203,26 @@ Op linear_classifier() {
   op.infer = infer_classifier;
   op.reference = run_classifier;
   op.expand = expand_classifier;
-  op.cost = [](const OpCall& call) { return linear_cost(call, std::max(call.texts("classlabels_strings").size(), call.integers("classlabels_ints").size())); };
+  op.cost = [](const OpCall& call) {
+    return linear_cost(call, std::max(call.texts("classlabels_strings").size(), call.integers("classlabels_ints").size()));
+  };
   op.rounding = Rounding::Sum;
   op.category = Category::Matrix;
   const std::string weights = " coefficients=[0.5,-1,2,1,0.25,-0.5] intercepts=[0.1,-0.2,0.3]";
-  op.cases = {cat("T[5,2]~small classlabels_ints=[7,-8,9] outputs=2 post_transform=NONE,SOFTMAX,LOGISTIC,SOFTMAX_ZERO,PROBIT", weights),
-              cat("T[5,2]~small classlabels_strings=[a,\"b c\",d] outputs=2 post_transform=NONE,SOFTMAX", weights),
-              "T[5,3]~small coefficients=[1,-1,0.5] intercepts=[0.25] classlabels_ints=[3,4] outputs=2 "
-              "post_transform=NONE,SOFTMAX,LOGISTIC,SOFTMAX_ZERO,PROBIT",
-              "T[5,3]~small coefficients=[1,-1,0.5] intercepts=[0.25] classlabels_strings=[no,yes] outputs=2",
-              "T[5,3]~small coefficients=[1,-1,0.5] classlabels_ints=[3,4] outputs=2 post_transform=NONE,LOGISTIC",
-              "T[5,3]~small coefficients=[1,-1,0.5] intercepts=[0.25] classlabels_ints=[1] outputs=2 post_transform=NONE,LOGISTIC",
-              "T[4,3]~small coefficients=[1,-1,0.5] classlabels_strings=[yes] outputs=2",
-              cat("T[2]~small classlabels_ints=[0,1,2] outputs=2", weights),
-              cat("T[0,2] classlabels_ints=[0,1,2] outputs=2", weights),
-              cat("T[1,2]~small classlabels_ints=[0,1,2] multi_class=1", weights),
-              "f32[2,2]{0,0,1,1} coefficients=[1,-1,1,-1,-1,1] classlabels_ints=[5,6,7] outputs=2 post_transform=SOFTMAX_ZERO",
-              "f32[2,1]{1000,-1000} coefficients=[1,-1] classlabels_ints=[5,6] outputs=2 post_transform=SOFTMAX,LOGISTIC"};
+  op.cases = {
+      cat("T[5,2]~small classlabels_ints=[7,-8,9] outputs=2 post_transform=NONE,SOFTMAX,LOGISTIC,SOFTMAX_ZERO,PROBIT", weights),
+      cat("T[5,2]~small classlabels_strings=[a,\"b c\",d] outputs=2 post_transform=NONE,SOFTMAX", weights),
+      "T[5,3]~small coefficients=[1,-1,0.5] intercepts=[0.25] classlabels_ints=[3,4] outputs=2 "
+      "post_transform=NONE,SOFTMAX,LOGISTIC,SOFTMAX_ZERO,PROBIT",
+      "T[5,3]~small coefficients=[1,-1,0.5] intercepts=[0.25] classlabels_strings=[no,yes] outputs=2",
+      "T[5,3]~small coefficients=[1,-1,0.5] classlabels_ints=[3,4] outputs=2 post_transform=NONE,LOGISTIC",
+      "T[5,3]~small coefficients=[1,-1,0.5] intercepts=[0.25] classlabels_ints=[1] outputs=2 post_transform=NONE,LOGISTIC",
+      "T[4,3]~small coefficients=[1,-1,0.5] classlabels_strings=[yes] outputs=2",
+      cat("T[2]~small classlabels_ints=[0,1,2] outputs=2", weights),
+      cat("T[0,2] classlabels_ints=[0,1,2] outputs=2", weights),
+      cat("T[1,2]~small classlabels_ints=[0,1,2] multi_class=1", weights),
+      "f32[2,2]{0,0,1,1} coefficients=[1,-1,1,-1,-1,1] classlabels_ints=[5,6,7] outputs=2 post_transform=SOFTMAX_ZERO",
+      "f32[2,1]{1000,-1000} coefficients=[1,-1] classlabels_ints=[5,6] outputs=2 post_transform=SOFTMAX,LOGISTIC"};
   return op;
 }
 
@@ -225,21 +237,24 @@ Op linear_regressor() {
   op.infer = infer_regressor;
   op.reference = run_regressor;
   op.expand = expand_regressor;
-  op.cost = [](const OpCall& call) { return linear_cost(call, static_cast<size_t>(std::max<int64_t>(call.integer("targets", 1), 0))); };
+  op.cost = [](const OpCall& call) {
+    return linear_cost(call, static_cast<size_t>(std::max<int64_t>(call.integer("targets", 1), 0)));
+  };
   op.rounding = Rounding::Sum;
   op.category = Category::Matrix;
-  op.cases = {"T[5,3]~small coefficients=[0.5,-1,2] intercepts=[0.1]",
-              "T[5,3]~small coefficients=[0.5,-1,2]",
-              "T[5,2]~small coefficients=[0.5,-1,2,1,0.25,-0.5] intercepts=[0.1,-0.2,0.3] targets=3 "
-              "post_transform=NONE,SOFTMAX,LOGISTIC,SOFTMAX_ZERO,PROBIT",
-              "T[5,2]~small coefficients=[0.5,-1] intercepts=[0.1] post_transform=LOGISTIC,SOFTMAX",
-              "T[4,1]~unit coefficients=[0.5] intercepts=[0.25] post_transform=PROBIT",
-              "T[3]~small coefficients=[1,2,3]",
-              "T[0,3] coefficients=[1,2,3]",
-              "T[1,3]~small coefficients=[1,2,3,4,5,6] targets=2",
-              "f32[2,2]{1e30,-1e30,1,2} coefficients=[1,1] intercepts=[1]",
-              "f64[1,1]{1.23456789012} coefficients=[1]",
-              "f32[7,33]~small coefficients=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33]"};
+  op.cases = {
+      "T[5,3]~small coefficients=[0.5,-1,2] intercepts=[0.1]",
+      "T[5,3]~small coefficients=[0.5,-1,2]",
+      "T[5,2]~small coefficients=[0.5,-1,2,1,0.25,-0.5] intercepts=[0.1,-0.2,0.3] targets=3 "
+      "post_transform=NONE,SOFTMAX,LOGISTIC,SOFTMAX_ZERO,PROBIT",
+      "T[5,2]~small coefficients=[0.5,-1] intercepts=[0.1] post_transform=LOGISTIC,SOFTMAX",
+      "T[4,1]~unit coefficients=[0.5] intercepts=[0.25] post_transform=PROBIT",
+      "T[3]~small coefficients=[1,2,3]",
+      "T[0,3] coefficients=[1,2,3]",
+      "T[1,3]~small coefficients=[1,2,3,4,5,6] targets=2",
+      "f32[2,2]{1e30,-1e30,1,2} coefficients=[1,1] intercepts=[1]",
+      "f64[1,1]{1.23456789012} coefficients=[1]",
+      "f32[7,33]~small coefficients=[1,2,3,4,5,6,7,8,9,10,11,12,13,14,15,16,17,18,19,20,21,22,23,24,25,26,27,28,29,30,31,32,33]"};
   return op;
 }
 

@@ -83,9 +83,14 @@ struct Lists {
 
 Lists lists_of(const OpCall& call) {
   const auto ids = [&](std::string_view key) -> const Ids& { return list_attribute<int64_t>(call, key); };
-  Lists lists{ids("nodes_treeids"),     ids("nodes_nodeids"),      ids("nodes_featureids"),
-              ids("nodes_truenodeids"), ids("nodes_falsenodeids"), ids("nodes_missing_value_tracks_true"),
-              list_attribute<std::string>(call, "nodes_modes"),    reals_or_tensor(call, "nodes_values")};
+  Lists lists{ids("nodes_treeids"),
+              ids("nodes_nodeids"),
+              ids("nodes_featureids"),
+              ids("nodes_truenodeids"),
+              ids("nodes_falsenodeids"),
+              ids("nodes_missing_value_tracks_true"),
+              list_attribute<std::string>(call, "nodes_modes"),
+              reals_or_tensor(call, "nodes_values")};
   const size_t count = lists.ids.size();
   if (count == 0) fail(ErrorKind::InvalidModel, title(call), ": there are no nodes");
   require_place_count(call, count);
@@ -114,7 +119,9 @@ std::vector<bool> read_nodes(const OpCall& call, const Lists& lists, const NodeT
   std::vector<bool> is_child(mode.size());
   const auto branch = [&](size_t node, const NodeTable::Tree& tree, int64_t id) {
     const auto found = table.find(tree, id);
-    if (!found) fail(ErrorKind::InvalidModel, title(call), ": ", node_name(lists, node), " leads to node ", id, ", which the tree does not have");
+    if (!found)
+      fail(ErrorKind::InvalidModel, title(call), ": ", node_name(lists, node), " leads to node ", id,
+           ", which the tree does not have");
     is_child[*found] = true;
     const auto place = static_cast<int32_t>(*found);
     return mode[*found] == leaf_mode ? ~place : place;
@@ -137,14 +144,15 @@ std::vector<bool> read_nodes(const OpCall& call, const Lists& lists, const NodeT
   return is_child;
 }
 
-void read_roots(const OpCall& call, const Lists& lists, const NodeTable& table, const std::vector<bool>& is_child, Forest& forest) {
+void read_roots(const OpCall& call, const Lists& lists, const NodeTable& table, const std::vector<bool>& is_child,
+                Forest& forest) {
   for (const NodeTable::Tree& tree : table.trees()) {
     std::optional<size_t> root;
     for (const size_t i : table.nodes_of(tree)) {
       if (is_child[i]) continue;
       if (root) {
-        fail(ErrorKind::InvalidModel, title(call), ": tree ", tree.id, " has two roots: no node leads to its nodes ", lists.ids[*root], " and ",
-             lists.ids[i]);
+        fail(ErrorKind::InvalidModel, title(call), ": tree ", tree.id, " has two roots: no node leads to its nodes ",
+             lists.ids[*root], " and ", lists.ids[i]);
       }
       root = i;
     }
@@ -178,7 +186,9 @@ void read_votes(const OpCall& call, std::string_view prefix, const NodeTable& ta
   for (size_t i = 0; i < ids.size(); ++i) {
     const NodeTable::Tree* const tree = table.tree(trees[i]);
     const auto node = tree == nullptr ? std::nullopt : table.find(*tree, nodes[i]);
-    if (!node) fail(ErrorKind::InvalidModel, title(call), ": a vote is for node ", nodes[i], " of tree ", trees[i], ", which does not exist");
+    if (!node)
+      fail(ErrorKind::InvalidModel, title(call), ": a vote is for node ", nodes[i], " of tree ", trees[i],
+           ", which does not exist");
     votes[i] = {target_place(call, key("ids"), ids[i], forest.targets), weights[i]};
     leaves[i] = static_cast<uint32_t>(*node);
   }
@@ -206,7 +216,8 @@ std::vector<double> reals_or_tensor(const OpCall& call, std::string_view key) {
   const auto& list = list_attribute<float>(call, key);
   if (given == nullptr) return {list.begin(), list.end()};
   if (!list.empty()) fail(ErrorKind::InvalidModel, title(call), ": only one of '", key, "' and '", tensor_key, "' may be set");
-  if (!is_float(given->dtype())) fail(ErrorKind::InvalidModel, title(call), ": attribute '", tensor_key, "' is ", given->type(), ", not of floats");
+  if (!is_float(given->dtype()))
+    fail(ErrorKind::InvalidModel, title(call), ": attribute '", tensor_key, "' is ", given->type(), ", not of floats");
   return doubles(*given);
 }
 

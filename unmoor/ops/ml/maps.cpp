@@ -16,7 +16,8 @@ namespace {
 const MapType& map_type(const OpCall& call) {
   const auto* map = call.has(0) ? std::get_if<MapType>(&*call.inputs[0]) : nullptr;
   if (map != nullptr) return *map;
-  fail(ErrorKind::InvalidModel, title(call), ": the input is ", call.has(0) ? to_text(*call.inputs[0]) : std::string("absent"), ", not a map");
+  fail(ErrorKind::InvalidModel, title(call), ": the input is ", call.has(0) ? to_text(*call.inputs[0]) : std::string("absent"),
+       ", not a map");
 }
 
 // The dtype of a map's values, or empty if nothing tells. Fails with InvalidModel unless they are tensors.
@@ -30,7 +31,8 @@ std::optional<DType> value_dtype(const OpCall& call, const MapType& map) {
 const Map& given_map(const OpCall& call, std::span<const Data> in) {
   const Map& map = in[0].map();
   if (map.keys.elements() == map.values.size()) return map;
-  fail(ErrorKind::InvalidArgument, title(call), ": the map has ", map.keys.elements(), " keys for ", map.values.size(), " values");
+  fail(ErrorKind::InvalidArgument, title(call), ": the map has ", map.keys.elements(), " keys for ", map.values.size(),
+       " values");
 }
 
 // The values of a map, in its order, as one tensor of `dtype`. Fails with InvalidArgument unless each is one element of it.
@@ -52,14 +54,16 @@ std::vector<size_t> sorted_places(const OpCall& call, std::span<const int64_t> k
   std::iota(places.begin(), places.end(), size_t{0});
   std::ranges::sort(places, {}, [&](size_t i) { return keys[i]; });
   for (size_t i = 1; i < places.size(); ++i) {
-    if (keys[places[i - 1]] == keys[places[i]]) fail(ErrorKind::InvalidArgument, title(call), ": the map has key ", keys[places[i]], " twice");
+    if (keys[places[i - 1]] == keys[places[i]])
+      fail(ErrorKind::InvalidArgument, title(call), ": the map has key ", keys[places[i]], " twice");
   }
   return places;
 }
 
 bool is_sparse(const OpCall& call) {
   const std::string form = call.text("map_form", "DENSE");
-  if (form != "DENSE" && form != "SPARSE") fail(ErrorKind::InvalidModel, title(call), ": map_form is '", form, "', not DENSE or SPARSE");
+  if (form != "DENSE" && form != "SPARSE")
+    fail(ErrorKind::InvalidModel, title(call), ": map_form is '", form, "', not DENSE or SPARSE");
   return form == "SPARSE";
 }
 
@@ -75,7 +79,8 @@ std::vector<Type> infer_cast_map(const OpCall& call) {
   const MapType& map = map_type(call);
   const auto value = value_dtype(call, map);
   if (map.key != DType::I64 || (value && *value != DType::F32 && *value != DType::F64 && *value != DType::String)) {
-    fail(ErrorKind::InvalidModel, title(call), ": the input is ", to_text(Type(map)), ", not a map from int64 to strings or floats");
+    fail(ErrorKind::InvalidModel, title(call), ": the input is ", to_text(Type(map)),
+         ", not a map from int64 to strings or floats");
   }
   int64_t length = Shape::unknown;
   if (is_sparse(call)) {
@@ -103,7 +108,8 @@ Tensor cast_to(const OpCall& call, const Tensor& values, DType dtype) {
 // One dimension, as the text says of the output; ONNX Runtime gives [1,C]. What no key fills of a sparse output is 0 or "".
 void run_cast_map(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const Map& map = given_map(call, in);
-  if (map.keys.dtype() != DType::I64) fail(ErrorKind::InvalidArgument, title(call), ": the map's keys are ", map.keys.dtype(), ", not int64");
+  if (map.keys.dtype() != DType::I64)
+    fail(ErrorKind::InvalidArgument, title(call), ": the map's keys are ", map.keys.dtype(), ", not int64");
   const std::vector<int64_t> keys = integers(map.keys);
   const DType from = map.values.empty() ? DType::F32 : map.values[0].tensor().dtype();
   const Tensor values = cast_to(call, values_of(call, map, from), cast_target(call));
@@ -124,22 +130,26 @@ std::vector<Type> infer_dict_vectorizer(const OpCall& call) {
   const MapType& map = map_type(call);
   const Labels vocabulary = labels_of(call, "int64_vocabulary", "string_vocabulary");
   if (map.key != vocabulary.dtype()) {
-    fail(ErrorKind::InvalidModel, title(call), ": the vocabulary is ", vocabulary.dtype(), ", but the input is ", to_text(Type(map)));
+    fail(ErrorKind::InvalidModel, title(call), ": the vocabulary is ", vocabulary.dtype(), ", but the input is ",
+         to_text(Type(map)));
   }
   const DType dtype = value_dtype(call, map).value_or(DType::F32);
   return {TensorType{dtype, Shape{1, static_cast<int64_t>(vocabulary.size())}}};
 }
 
 template <class Key>
-void vectorize(const OpCall& call, const std::vector<Key>& vocabulary, const std::vector<Key>& keys, const Tensor& values, Tensor& result) {
+void vectorize(const OpCall& call, const std::vector<Key>& vocabulary, const std::vector<Key>& keys, const Tensor& values,
+               Tensor& result) {
   std::unordered_map<Key, size_t> places;
   for (size_t i = 0; i < vocabulary.size(); ++i) {
-    if (!places.emplace(vocabulary[i], i).second) fail(ErrorKind::InvalidModel, title(call), ": the vocabulary has '", vocabulary[i], "' twice");
+    if (!places.emplace(vocabulary[i], i).second)
+      fail(ErrorKind::InvalidModel, title(call), ": the vocabulary has '", vocabulary[i], "' twice");
   }
   const ElementCopy copy(values, result);
   for (size_t i = 0; i < keys.size(); ++i) {
     const auto found = places.find(keys[i]);
-    if (found == places.end()) fail(ErrorKind::InvalidArgument, title(call), ": key '", keys[i], "' of the map is not in the vocabulary");
+    if (found == places.end())
+      fail(ErrorKind::InvalidArgument, title(call), ": key '", keys[i], "' of the map is not in the vocabulary");
     copy(static_cast<int64_t>(i), static_cast<int64_t>(found->second));
   }
 }
@@ -149,7 +159,8 @@ void run_dict_vectorizer(const OpCall& call, std::span<const Data> in, Outputs& 
   const Map& map = given_map(call, in);
   const Labels vocabulary = labels_of(call, "int64_vocabulary", "string_vocabulary");
   if (map.keys.dtype() != vocabulary.dtype()) {
-    fail(ErrorKind::InvalidArgument, title(call), ": the map's keys are ", map.keys.dtype(), ", but the vocabulary is ", vocabulary.dtype());
+    fail(ErrorKind::InvalidArgument, title(call), ": the map's keys are ", map.keys.dtype(), ", but the vocabulary is ",
+         vocabulary.dtype());
   }
   const DType dtype = map.values.empty() ? call.output(0).dtype : map.values[0].tensor().dtype();
   const Tensor values = values_of(call, map, dtype);
@@ -180,7 +191,8 @@ void run_zip_map(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const Labels labels = labels_of(call, "classlabels_int64s", "classlabels_strings");
   const Rows rows = rows_of(known, data.shape());
   const Shape shape{static_cast<int64_t>(labels.size())};
-  const Tensor keys = labels.texts.empty() ? Tensor::from<int64_t>(shape, labels.numbers) : Tensor::of_strings(shape, labels.texts);
+  const Tensor keys =
+      labels.texts.empty() ? Tensor::from<int64_t>(shape, labels.numbers) : Tensor::of_strings(shape, labels.texts);
   Sequence sequence;
   int64_t from = 0;
   for (int64_t row = 0; row < rows.count; ++row) {

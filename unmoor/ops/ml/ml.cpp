@@ -69,7 +69,8 @@ std::vector<double> real_list(const OpCall& call, std::string_view key) {
 }
 
 void require_length(const OpCall& call, std::string_view key, size_t found, size_t wanted) {
-  if (found != wanted) fail(ErrorKind::InvalidModel, title(call), ": attribute '", key, "' has ", found, " elements, not ", wanted);
+  if (found != wanted)
+    fail(ErrorKind::InvalidModel, title(call), ": attribute '", key, "' has ", found, " elements, not ", wanted);
 }
 
 DType arithmetic_type(const OpCall& call) { return call.input(0).dtype == DType::F32 ? DType::F32 : DType::F64; }

@@ -7,25 +7,25 @@
 #include "unmoor/ops/builder.h"
 #include "unmoor/ops/numeric.h"
 
-// What the operators of the domain ai.onnx.ml share. Where ONNX's text leaves a meaning open, ONNX's own evaluator and ONNX Runtime
-// decide where they agree; the comment beside says what was chosen where they do not.
+// What the operators of the domain ai.onnx.ml share. Where ONNX's text leaves a meaning open, ONNX's own evaluator and ONNX
+// Runtime decide where they agree; the comment beside says what was chosen where they do not.
 namespace unmoor::ml {
 
 // Parts of the family.
-void add_encoder_ops(OpSet& ops);   // LabelEncoder, CategoryMapper, OneHotEncoder.
-void add_feature_ops(OpSet& ops);   // ArrayFeatureExtractor, FeatureVectorizer, Binarizer.
-void add_scaling_ops(OpSet& ops);   // Imputer, Normalizer, Scaler.
-void add_linear_ops(OpSet& ops);    // LinearClassifier, LinearRegressor.
-void add_map_ops(OpSet& ops);       // CastMap, DictVectorizer, ZipMap.
-void add_svm_ops(OpSet& ops);       // SVMClassifier, SVMRegressor.
-void add_tree_ops(OpSet& ops);      // TreeEnsemble, TreeEnsembleClassifier, TreeEnsembleRegressor.
+void add_encoder_ops(OpSet& ops);  // LabelEncoder, CategoryMapper, OneHotEncoder.
+void add_feature_ops(OpSet& ops);  // ArrayFeatureExtractor, FeatureVectorizer, Binarizer.
+void add_scaling_ops(OpSet& ops);  // Imputer, Normalizer, Scaler.
+void add_linear_ops(OpSet& ops);   // LinearClassifier, LinearRegressor.
+void add_map_ops(OpSet& ops);      // CastMap, DictVectorizer, ZipMap.
+void add_svm_ops(OpSet& ops);      // SVMClassifier, SVMRegressor.
+void add_tree_ops(OpSet& ops);     // TreeEnsemble, TreeEnsembleClassifier, TreeEnsembleRegressor.
 
 // An operator called "ai.onnx.ml:NAME".
 Op ml_op(std::string_view op_name, std::string summary);
 const std::vector<DType>& feature_types();  // float32, float64, int64, int32: what features can be.
 
-// The dtype of an output that the specification calls tensor(float). The attribute `output_dtype` is no ONNX attribute: a model that runs
-// in float64 has it (passes/widen.cpp).
+// The dtype of an output that the specification calls tensor(float). The attribute `output_dtype` is no ONNX attribute: a model
+// that runs in float64 has it (passes/widen.cpp).
 DType float_output(const OpCall& call);
 
 // A batch of rows of features: [N,C], or [C], which is [1,C]. Unknown sizes are -1.

@@ -28,7 +28,8 @@ const std::vector<int64_t>& places_of(const OpCall& call, std::string_view key, 
 // Where a branch of node `i` leads.
 int32_t target(const OpCall& call, std::string_view key, size_t i, int64_t place, bool is_leaf, size_t count) {
   if (place < 0 || static_cast<size_t>(place) >= count) {
-    fail(ErrorKind::InvalidModel, title(call), ": ", key, " of node ", i, " is ", place, "; there are ", count, is_leaf ? " leaves" : " nodes");
+    fail(ErrorKind::InvalidModel, title(call), ": ", key, " of node ", i, " is ", place, "; there are ", count,
+         is_leaf ? " leaves" : " nodes");
   }
   return is_leaf ? ~static_cast<int32_t>(place) : static_cast<int32_t>(place);
 }
@@ -52,7 +53,9 @@ void read_sets(const OpCall& call, Forest& forest) {
     if (ended < wanted) forest.sets[ended].push_back(members[i]);
   }
   if (!members.empty() && !std::isnan(members.back())) ++ended;
-  if (ended != wanted) fail(ErrorKind::InvalidModel, title(call), ": membership_values has ", ended, " sets for ", wanted, " nodes that test for one");
+  if (ended != wanted)
+    fail(ErrorKind::InvalidModel, title(call), ": membership_values has ", ended, " sets for ", wanted,
+         " nodes that test for one");
   for (auto& set : forest.sets) std::ranges::sort(set);
 }
 
@@ -72,7 +75,8 @@ void read_nodes(const OpCall& call, Forest& forest, size_t leaves) {
   if (!missing.empty()) require_length(call, "nodes_missing_value_tracks_true", missing.size(), count);
   forest.nodes.resize(count);
   for (size_t i = 0; i < count; ++i) {
-    if (numbers[i] > static_cast<uint8_t>(Test::Member)) fail(ErrorKind::InvalidModel, title(call), ": nodes_modes of node ", i, " is ", int{numbers[i]});
+    if (numbers[i] > static_cast<uint8_t>(Test::Member))
+      fail(ErrorKind::InvalidModel, title(call), ": nodes_modes of node ", i, " is ", int{numbers[i]});
     Forest::Node& node = forest.nodes[i];
     node.test = static_cast<Test>(numbers[i]);
     node.split = splits[i];

@@ -35,8 +35,8 @@ void softmax_zero(std::span<double> scores) {
   for (double& score : scores) score = sum == 0 ? 0.5 : score / sum;
 }
 
-// The quantile of the normal distribution by Winitzki's approximation of the inverse error function (2008, a = 0.147), which ONNX's evaluator
-// and ONNX Runtime use. Infinite at 0 and 1, NaN outside.
+// The quantile of the normal distribution by Winitzki's approximation of the inverse error function (2008, a = 0.147), which
+// ONNX's evaluator and ONNX Runtime use. Infinite at 0 and 1, NaN outside.
 double probit(double value) {
   constexpr double a = 0.147;
   const double x = 2 * value - 1;
@@ -52,7 +52,8 @@ PostTransform post_transform_of(const OpCall& call) {
   const std::string wanted = call.text("post_transform", "NONE");
   const auto found = std::ranges::find(names, wanted);
   if (found == names.end()) {
-    fail(ErrorKind::InvalidModel, title(call), ": post_transform is '", wanted, "', not NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT");
+    fail(ErrorKind::InvalidModel, title(call), ": post_transform is '", wanted,
+         "', not NONE, SOFTMAX, LOGISTIC, SOFTMAX_ZERO or PROBIT");
   }
   return static_cast<PostTransform>(found - names.begin());
 }
@@ -69,12 +70,15 @@ double logistic(double value) { return 1 / (1 + std::exp(-value)); }
 
 void transform(PostTransform how, std::span<double> scores) {
   switch (how) {
-    case PostTransform::None: return;
-    case PostTransform::Softmax: return softmax(scores);
+    case PostTransform::None:
+      return;
+    case PostTransform::Softmax:
+      return softmax(scores);
     case PostTransform::Logistic:
       for (double& score : scores) score = logistic(score);
       return;
-    case PostTransform::SoftmaxZero: return softmax_zero(scores);
+    case PostTransform::SoftmaxZero:
+      return softmax_zero(scores);
     case PostTransform::Probit:
       for (double& score : scores) score = probit(score);
       return;

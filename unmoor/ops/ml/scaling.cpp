@@ -99,13 +99,14 @@ double norm_of(const std::string& norm, std::span<const double> row) {
 
 std::vector<Type> infer_normalizer(const OpCall& call) {
   const std::string norm = call.text("norm", "MAX");
-  if (norm != "MAX" && norm != "L1" && norm != "L2") fail(ErrorKind::InvalidModel, title(call), ": norm is '", norm, "', not MAX, L1 or L2");
+  if (norm != "MAX" && norm != "L1" && norm != "L2")
+    fail(ErrorKind::InvalidModel, title(call), ": norm is '", norm, "', not MAX, L1 or L2");
   rows_of(call, call.input(0).shape);
   return {TensorType{float_output(call), call.input(0).shape}};
 }
 
-// The text's formulas say max(X), sum(X) and a root without a sign. L1 and L2 are norms, so magnitudes are summed and signs stay, as in
-// both ONNX's evaluator and ONNX Runtime; for MAX the text and ONNX Runtime agree on no magnitudes.
+// The text's formulas say max(X), sum(X) and a root without a sign. L1 and L2 are norms, so magnitudes are summed and signs stay,
+// as in both ONNX's evaluator and ONNX Runtime; for MAX the text and ONNX Runtime agree on no magnitudes.
 void run_normalizer(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const std::string norm = call.text("norm", "MAX");
   std::vector<double> x = doubles(in[0].tensor());

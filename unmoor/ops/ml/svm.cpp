@@ -23,10 +23,14 @@ struct SvmKernel {
     double sum = 0;
     for (size_t i = 0; i < a.size(); ++i) sum += type == KernelType::Rbf ? (a[i] - b[i]) * (a[i] - b[i]) : a[i] * b[i];
     switch (type) {
-      case KernelType::Linear: return sum;
-      case KernelType::Poly: return std::pow(gamma * sum + coef0, degree);
-      case KernelType::Rbf: return std::exp(-gamma * sum);
-      case KernelType::Sigmoid: return std::tanh(gamma * sum + coef0);
+      case KernelType::Linear:
+        return sum;
+      case KernelType::Poly:
+        return std::pow(gamma * sum + coef0, degree);
+      case KernelType::Rbf:
+        return std::exp(-gamma * sum);
+      case KernelType::Sigmoid:
+        return std::tanh(gamma * sum + coef0);
     }
     return sum;
   }
@@ -36,7 +40,8 @@ SvmKernel kernel_of(const OpCall& call) {
   constexpr std::array<std::string_view, 4> names{"LINEAR", "POLY", "RBF", "SIGMOID"};
   const std::string wanted = call.text("kernel_type", "LINEAR");
   const auto found = std::ranges::find(names, wanted);
-  if (found == names.end()) fail(ErrorKind::InvalidModel, title(call), ": kernel_type is '", wanted, "', not LINEAR, POLY, RBF or SIGMOID");
+  if (found == names.end())
+    fail(ErrorKind::InvalidModel, title(call), ": kernel_type is '", wanted, "', not LINEAR, POLY, RBF or SIGMOID");
   const std::vector<double> params = real_list(call, "kernel_params");
   if (params.empty()) return {static_cast<KernelType>(found - names.begin())};
   require_length(call, "kernel_params", params.size(), 3);
@@ -57,11 +62,13 @@ Vectors vectors_of(const OpCall& call, std::string_view key, size_t count) {
   Vectors vectors{real_list(call, key), count, 0};
   const int64_t width = rows_of(call, call.input(0).shape).width;
   if (vectors.values.empty() || vectors.values.size() % count != 0) {
-    fail(ErrorKind::InvalidModel, title(call), ": attribute '", key, "' has ", vectors.values.size(), " elements, which are not ", count, " rows");
+    fail(ErrorKind::InvalidModel, title(call), ": attribute '", key, "' has ", vectors.values.size(), " elements, which are not ",
+         count, " rows");
   }
   vectors.width = vectors.values.size() / count;
   if (width >= 0 && vectors.width != static_cast<size_t>(width)) {
-    fail(ErrorKind::InvalidModel, title(call), ": the rows of '", key, "' have ", vectors.width, " elements for ", width, " features");
+    fail(ErrorKind::InvalidModel, title(call), ": the rows of '", key, "' have ", vectors.width, " elements for ", width,
+         " features");
   }
   return vectors;
 }
@@ -70,15 +77,16 @@ Vectors vectors_of(const OpCall& call, std::string_view key, size_t count) {
 Cost svm_cost(const OpCall& call, double scores) {
   const double elements = static_cast<double>(std::max(call.reals("support_vectors").size(), call.reals("coefficients").size()));
   const Shape& shape = call.input(0).shape;
-  const double rows = shape.is_known() && shape.rank() > 0 ? static_cast<double>(std::max<int64_t>(rows_of(call, shape).count, 0)) : 0;
+  const double rows =
+      shape.is_known() && shape.rank() > 0 ? static_cast<double>(std::max<int64_t>(rows_of(call, shape).count, 0)) : 0;
   return {rows * (3 * elements + 4 * scores), bytes_moved(call) + 4 * elements};
 }
 
 struct Svm {
   Labels labels = {};
   SvmKernel kernel = {};
-  Vectors vectors = {};                 // Support vectors, those of a class together; in linear mode the weights of each class.
-  std::vector<size_t> starts = {};      // By class, and the end: its support vectors. Empty in linear mode.
+  Vectors vectors = {};                   // Support vectors, those of a class together; in linear mode the weights of each class.
+  std::vector<size_t> starts = {};        // By class, and the end: its support vectors. Empty in linear mode.
   std::vector<double> coefficients = {};  // [classes-1, vectors]
   std::vector<double> rho = {};
   std::vector<double> prob_a = {};
@@ -101,7 +109,9 @@ std::vector<size_t> starts_of(const OpCall& call) {
 }
 
 Svm svm_of(const OpCall& call) {
-  Svm svm{.labels = labels_of(call, "classlabels_ints", "classlabels_strings"), .starts = starts_of(call), .rho = real_list(call, "rho")};
+  Svm svm{.labels = labels_of(call, "classlabels_ints", "classlabels_strings"),
+          .starts = starts_of(call),
+          .rho = real_list(call, "rho")};
   if (svm.is_linear()) {
     svm.vectors = vectors_of(call, "coefficients", svm.classes());
     if (svm.rho.empty()) fail(ErrorKind::InvalidModel, title(call), ": the attribute 'rho' is missing");
@@ -112,7 +122,8 @@ Svm svm_of(const OpCall& call) {
   svm.prob_a = real_list(call, "prob_a");
   svm.prob_b = real_list(call, "prob_b");
   require_length(call, "vectors_per_class", svm.starts.size() - 1, svm.classes());
-  if (svm.classes() < 2) fail(ErrorKind::InvalidModel, title(call), ": support vectors separate two classes or more; there is one label");
+  if (svm.classes() < 2)
+    fail(ErrorKind::InvalidModel, title(call), ": support vectors separate two classes or more; there is one label");
   svm.vectors = vectors_of(call, "support_vectors", svm.starts.back());
   require_length(call, "coefficients", svm.coefficients.size(), (svm.classes() - 1) * svm.vectors.count);
   require_length(call, "rho", svm.rho.size(), svm.pairs());
@@ -121,8 +132,8 @@ Svm svm_of(const OpCall& call) {
   return svm;
 }
 
-// Scores a row: one a class, but for support vectors without probabilities one a pair of classes, as both evaluators have it, for whom "raw
-// scores" are the decision values of libsvm; two classes have two.
+// Scores a row: one a class, but for support vectors without probabilities one a pair of classes, as both evaluators have it, for
+// whom "raw scores" are the decision values of libsvm; two classes have two.
 size_t columns_of(const Svm& svm) {
   const bool by_pair = !svm.is_linear() && svm.prob_a.empty() && svm.classes() > 2;
   return by_pair ? svm.pairs() : svm.classes();
@@ -212,8 +223,8 @@ struct Classified {
   std::vector<double> scores = {};
 };
 
-// In linear mode both evaluators add rho[0] to every class. Of two labels they prefer the second for any score above 0 (ONNX Runtime) or 0.5;
-// here the top class has the highest score. Without probabilities the scores of two classes are -s and s.
+// In linear mode both evaluators add rho[0] to every class. Of two labels they prefer the second for any score above 0 (ONNX
+// Runtime) or 0.5; here the top class has the highest score. Without probabilities the scores of two classes are -s and s.
 Classified classify(const Svm& svm, std::span<const double> x) {
   Classified result;
   if (svm.is_linear()) {
@@ -271,8 +282,8 @@ std::vector<Type> infer_regressor(const OpCall& call) {
   return {TensorType{float_output(call), per_row(call, call.input(0).shape, 1)}};
 }
 
-// Without support vectors the coefficients are weights. The text wants the transform, which both evaluators leave out; for one class it
-// comes after the sign.
+// Without support vectors the coefficients are weights. The text wants the transform, which both evaluators leave out; for one
+// class it comes after the sign.
 void run_regressor(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const OpCall known = with_data(call, in);
   Tensor& result = allocate_inferred(call, in, out, infer_regressor);
@@ -298,9 +309,9 @@ void run_regressor(const OpCall& call, std::span<const Data> in, Outputs& out) {
 Op svm_op(std::string_view name, std::string summary) {
   Op op = ml_op(name, std::move(summary));
   op.inputs = {required("X", feature_types())};
-  op.attributes = {{"kernel_type", std::string("LINEAR")},     {"kernel_params", std::vector<float>()},
-                   {"support_vectors", std::vector<float>()},  {"coefficients", std::vector<float>()},
-                   {"rho", std::vector<float>()},              {"post_transform", std::string("NONE")}};
+  op.attributes = {
+      {"kernel_type", std::string("LINEAR")}, {"kernel_params", std::vector<float>()}, {"support_vectors", std::vector<float>()},
+      {"coefficients", std::vector<float>()}, {"rho", std::vector<float>()},           {"post_transform", std::string("NONE")}};
   op.rounding = Rounding::Function;
   op.category = Category::Matrix;
   return op;
@@ -327,7 +338,8 @@ Op svm_classifier() {
       cat("T[4,2]~small classlabels_ints=[7,8,9] outputs=2 kernel_type=POLY,RBF,SIGMOID kernel_params=[0.5,1,3]", three),
       cat("T[4,2]~small classlabels_strings=[a,b,c] outputs=2 kernel_type=RBF kernel_params=[0.5,0,0]", three, likely),
       cat("f32[4,2]~small classlabels_ints=[7,8,9] outputs=2 kernel_type=RBF kernel_params=[0.5,0,0] "
-      "post_transform=NONE,SOFTMAX,LOGISTIC,SOFTMAX_ZERO,PROBIT", three, likely),
+          "post_transform=NONE,SOFTMAX,LOGISTIC,SOFTMAX_ZERO,PROBIT",
+          three, likely),
       cat("f32[4,2]~small classlabels_ints=[7,8,9] outputs=2 post_transform=SOFTMAX,LOGISTIC,SOFTMAX_ZERO", three),
       cat("T[4,2]~small classlabels_ints=[3,4] outputs=2 post_transform=NONE,SOFTMAX,LOGISTIC,SOFTMAX_ZERO", two),
       cat("T[4,2]~small classlabels_strings=[no,yes] outputs=2 prob_a=[-1.5] prob_b=[0.25]", two),

@@ -20,7 +20,8 @@ Aggregate named_aggregate(const OpCall& call) {
 
 Aggregate numbered_aggregate(const OpCall& call) {
   const int64_t number = call.integer("aggregate_function", 1);
-  if (number < 0 || number > 3) fail(ErrorKind::InvalidModel, title(call), ": aggregate_function is ", number, ", not a number from 0 to 3");
+  if (number < 0 || number > 3)
+    fail(ErrorKind::InvalidModel, title(call), ": aggregate_function is ", number, ", not a number from 0 to 3");
   return static_cast<Aggregate>(number);
 }
 
@@ -32,7 +33,9 @@ TreeModel classifier_model(const OpCall& call) {
   const size_t classes = model.labels.size();
   model.forest = listed_forest(call, "class", classes);
   const auto& votes = model.forest.votes;
-  const auto all_for = [&votes](uint32_t target) { return std::ranges::all_of(votes, [=](const auto& vote) { return vote.target == target; }); };
+  const auto all_for = [&votes](uint32_t target) {
+    return std::ranges::all_of(votes, [=](const auto& vote) { return vote.target == target; });
+  };
   if (classes == 2 && model.base.size() < 2 && !votes.empty()) {
     model.for_first = all_for(0);
     model.one_sided = model.for_first || all_for(1);
@@ -44,8 +47,8 @@ TreeModel classifier_model(const OpCall& call) {
   return model;
 }
 
-// Base values come after the aggregate function and before the transform, which the text wants for one target too; ONNX Runtime leaves
-// it out there.
+// Base values come after the aggregate function and before the transform, which the text wants for one target too; ONNX Runtime
+// leaves it out there.
 TreeModel regressor_model(const OpCall& call) {
   TreeModel model;
   model.how = named_aggregate(call);

@@ -21,7 +21,8 @@ Support supports_trees(const OpCall& call) {
 }
 
 double number_at(const std::byte* from, DType dtype, size_t i) {
-  return dtype == DType::F32 ? static_cast<double>(reinterpret_cast<const float*>(from)[i]) : reinterpret_cast<const double*>(from)[i];
+  return dtype == DType::F32 ? static_cast<double>(reinterpret_cast<const float*>(from)[i])
+                             : reinterpret_cast<const double*>(from)[i];
 }
 
 void store_at(std::byte* to, DType dtype, size_t i, double value) {
@@ -47,7 +48,8 @@ struct Trees {
     for (size_t i = begin; i < end; ++i) {
       for (size_t k = 0; k < width; ++k) row[k] = number_at(args.inputs[0].host(), from, i * width + k);
       const int64_t place = model.predict(row, scores);
-      if (labels_to != nullptr) reinterpret_cast<int64_t*>(labels_to)[i] = place < 0 ? 0 : model.labels.numbers[static_cast<size_t>(place)];
+      if (labels_to != nullptr)
+        reinterpret_cast<int64_t*>(labels_to)[i] = place < 0 ? 0 : model.labels.numbers[static_cast<size_t>(place)];
       for (size_t k = 0; scores_to != nullptr && k < columns; ++k) store_at(scores_to, to, i * columns + k, scores[k]);
     }
   }
@@ -57,8 +59,8 @@ Prepared prepare_trees(const OpCall& call, Device& device) {
   const Shape& shape = call.input(0).shape;
   const size_t scores_at = score_output(call);
   const DType to = call.wants_output(scores_at) ? call.output(scores_at).dtype : DType::F32;
-  const auto trees = std::make_shared<const Trees>(Trees{ml::tree_model(call), static_cast<size_t>(shape[0]), static_cast<size_t>(shape[1]), 0,
-                                                         scores_at, call.input(0).dtype, to});
+  const auto trees = std::make_shared<const Trees>(Trees{ml::tree_model(call), static_cast<size_t>(shape[0]),
+                                                         static_cast<size_t>(shape[1]), 0, scores_at, call.input(0).dtype, to});
   const size_t steps = trees->model.forest.roots.size() * 16 + trees->width;  // Of a row, about.
   return {.run = [&machine = machine_of(device), trees, steps](Stream&, const KernelArgs& args) {
     machine.pool().ranges(trees->rows, 16384 / steps + 1, [&](size_t begin, size_t end) { trees->predict(args, begin, end); });
