@@ -79,7 +79,7 @@ enum class Rounding : uint8_t {
   Quantise,  // A step: most elements agree, some fall to the other side.
 };
 
-// What scan groups by. Sampling draws random numbers; each device may draw its own.
+// What scan groups by.
 enum class Category : uint8_t {
   Basic, Matrix, Convolution, Pooling, Normalization, Activation, Attention, Recurrent, Reduction, Layout, Quantization, Sampling,
   DynamicOutput, ControlFlow, Sequence, Text, Signal, Other,
