@@ -326,6 +326,7 @@ Op transpose() {
   op.infer = infer_transpose;
   op.reference = run_transpose;
   op.cases = {"T[2,3,4]",
+              "T[2,3] perm=[]",
               "T[2,3,4] perm=[0,2,1],[1,0,2],[2,0,1],[0,1,2]",
               "T[1,3,8,8] perm=[0,2,3,1]",
               "T[]",
@@ -377,7 +378,7 @@ Op dropout() {
   op.attributes = {{"seed", int64_t{0}}};
   op.infer = infer_dropout;
   op.reference = run_dropout;
-  op.cases = {"T[2,3]", "T[2,3] T[]{0.25}", "T[2,3] - bool[]{0} outputs=2", "T[2,3] T[]{0} bool[]{1} outputs=2", "T[0,4]"};
+  op.cases = {"T[2,3]", "T[2,3] T[]{0.25}", "T[2,3] - bool[]{0} outputs=2", "T[2,3] T[]{0} bool[]{1} outputs=2", "T[64] T[]{0.5} bool[]{1}", "T[0,4]"};
   return op;
 }
 
