@@ -13,7 +13,7 @@ namespace {
 class ConvTranspose {
  public:
   // `window` is that of the convolution which this turns around: its input is our output.
-  ConvTranspose(const Machine& machine, const Window& window, size_t in_channels, size_t groups, const float* weights);
+  ConvTranspose(const Machine& machine, const Window& window, size_t in_channels, size_t groups, const Tensor& weights);
   size_t workspace_bytes() const { return (packed_b() + rows() * pixels()) * sizeof(float); }
   void run(const float* x, const float* bias, float* y, float* workspace) const;
 
@@ -34,12 +34,15 @@ class ConvTranspose {
   Packed weights_;
 };
 
-ConvTranspose::ConvTranspose(const Machine& machine, const Window& window, size_t in_channels, size_t groups, const float* weights)
-    : machine_(machine), loops_(gemm_loops()), w_(window), in_channels_(in_channels), groups_(groups), weights_(pack_buffer(in_channels * rows())) {
-  for (size_t g = 0; g < groups; ++g) {
-    const size_t at = g * in_group() * rows();
-    loops_.pack_a({weights + at, 1, rows()}, rows(), in_group(), floats_of(weights_) + at);
-  }
+ConvTranspose::ConvTranspose(const Machine& machine, const Window& window, size_t in_channels, size_t groups, const Tensor& weights)
+    : machine_(machine), loops_(gemm_loops()), w_(window), in_channels_(in_channels), groups_(groups) {
+  const std::string kind = cat("rows of ", loops_.tile_rows, " transposed [", groups, ",", in_group(), ",", rows(), "]");
+  weights_ = machine.weights().get(weights, kind, in_channels * rows(), [&](float* to) {
+    machine.pool().each(groups, [&](size_t g) {
+      const size_t at = g * in_group() * rows();
+      loops_.pack_a({unaligned_floats(weights) + at, 1, rows()}, rows(), in_group(), to + at);
+    });
+  });
 }
 
 void ConvTranspose::multiply(size_t group, const float* x, float* packed, float* columns) const {
@@ -115,7 +118,7 @@ Window turned_around(const OpCall& call) {
 Prepared prepare_transposed(const OpCall& call, Device& device) {
   // Shared by the copies of the function below.
   const auto prepared = std::make_shared<const ConvTranspose>(machine_of(device), turned_around(call), static_cast<size_t>(call.input(0).shape[1]),
-                                                              static_cast<size_t>(call.integer("group", 1)), unaligned_floats(*call.constant(1)));
+                                                              static_cast<size_t>(call.integer("group", 1)), *call.constant(1));
   std::vector<bool> unused(call.input_count(), false);
   unused[1] = true;
   return {.run =
