@@ -105,7 +105,7 @@ void GpuStream::synchronize() {
   } catch (...) {
     if (!error_) error_ = std::current_exception();
   }
-  if (error_) std::rethrow_exception(error_);
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   if (may_fault_) check_faults();
 }
 

@@ -13,7 +13,8 @@ Support PlaneLayout::fits(const Window& w) {
   const double plane = reach(w.out_h, w.stride_h, w.kernel_h, w.dilation_h) * reach(w.out_w, w.stride_w, w.kernel_w, w.dilation_w);
   const double own = static_cast<double>(w.h) * static_cast<double>(w.w) + static_cast<double>(w.out_h) * static_cast<double>(w.out_w);
   const double taps = static_cast<double>(w.kernel_h) * static_cast<double>(w.kernel_w);
-  return plane + taps <= 8 * own + 65536 ? yes() : no(Reason::Size, "a window of ", taps, " taps over planes padded to ", plane, " elements");
+  const bool small = plane <= 8 * own + 65536 && taps <= 4 * static_cast<double>(w.h) * static_cast<double>(w.w) + 65536;
+  return small ? yes() : no(Reason::Size, "a window of ", taps, " taps over planes padded to ", plane, " elements");
 }
 
 PlaneLayout::PlaneLayout(const Window& window, float border) : window_(window), border_(border) {

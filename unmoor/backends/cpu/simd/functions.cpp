@@ -31,7 +31,11 @@ HWY_INLINE V sqrt_f(V x, V, V) { return hn::Sqrt(x); }
 HWY_INLINE V reciprocal_f(V x, V, V) { return hn::Div(set(1.0F), x); }
 HWY_INLINE V neg_f(V x, V, V) { return hn::Neg(x); }
 HWY_INLINE V abs_f(V x, V, V) { return hn::Abs(x); }
-#if HWY_TARGET == HWY_SCALAR  // Whose own do not keep the sign of zero, nor round halves to even.
+#if HWY_TARGET == HWY_SSSE3  // Whose own do not keep the sign of zero: it is that of x.
+HWY_INLINE V floor_f(V x, V, V) { return hn::CopySign(hn::Floor(x), x); }
+HWY_INLINE V ceil_f(V x, V, V) { return hn::CopySign(hn::Ceil(x), x); }
+HWY_INLINE V round_f(V x, V, V) { return hn::CopySign(hn::Round(x), x); }
+#elif HWY_TARGET == HWY_SCALAR  // Whose own do not keep it either, nor round halves to even.
 HWY_INLINE V floor_f(V x, V, V) { return set(std::floor(hn::GetLane(x))); }
 HWY_INLINE V ceil_f(V x, V, V) { return set(std::ceil(hn::GetLane(x))); }
 HWY_INLINE V round_f(V x, V, V) { return set(std::nearbyint(hn::GetLane(x))); }
