@@ -62,11 +62,11 @@ Attribute wide(const Attribute& attribute) {
 
 // What gives float32 unless it is told otherwise must be told.
 void set_defaults(Node& node) {
-  constexpr std::array<std::string_view, 2> random{"RandomNormal", "RandomUniform"};
+  constexpr std::array<std::string_view, 3> with_dtype{"RandomNormal", "RandomUniform", "TfIdfVectorizer"};
   constexpr std::array<std::string_view, 4> windows{"HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix"};
   const auto is_in = [&node](const auto& names) { return std::ranges::find(names, node.op) != names.end(); };
   if (node.op == "ConstantOfShape") node.attributes.try_emplace("value", Tensor::from<double>({1}, {0.0}));
-  if (is_in(random)) node.attributes.try_emplace("dtype", onnx_number(DType::F32));
+  if (is_in(with_dtype)) node.attributes.try_emplace("dtype", onnx_number(DType::F32));
   if (is_in(windows)) node.attributes.try_emplace("output_datatype", onnx_number(DType::F32));
 }
 
