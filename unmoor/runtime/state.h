@@ -56,6 +56,7 @@ class Session::State {
     std::vector<Type> outputs = {};
   };
 
+  void execute_step(const Step& step, Observer* observer);
   void execute(const Step& step, Observer* observer);
   void run_step(const RunStep& step);
   void run_buffers(const RunStep& step, const Placement& placement);
