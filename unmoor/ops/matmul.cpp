@@ -1,4 +1,6 @@
 #include "unmoor/base/error.h"
+#include "unmoor/ops/builder.h"
+#include "unmoor/ops/det.h"
 #include "unmoor/ops/einsum.h"
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/formula.h"
@@ -183,6 +185,7 @@ void add_matmul_ops(OpSet& ops) {
   ops.add(matmul());
   ops.add(gemm());
   add_einsum(ops);
+  add_det(ops);
 }
 
 }  // namespace unmoor
