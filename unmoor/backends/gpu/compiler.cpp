@@ -157,7 +157,7 @@ void Compiler::compile_in_child(const std::vector<std::shared_ptr<CompiledKernel
   Child child({own_program(), "--worker-compile"}, {cat("POCL_CACHE_DIR=", folder.path())});
   const auto message = json::to_cbor(request);
   const auto& first_entry = kernels[first]->source().entry;
-  if (!child.write(bytes_of(message))) fail_on_child(child, first_entry, driver_->info().name);
+  if (!child.write(bytes_of(message), patience_seconds)) fail_on_child(child, first_entry, driver_->info().name);
   child.close_input();
   for (size_t i = first; i < kernels.size(); i += step) {
     const auto& source = kernels[i]->source();
