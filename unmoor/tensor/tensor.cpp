@@ -29,6 +29,17 @@ Memory allocate(size_t bytes, bool zeroed) {
   return memory;
 }
 
+std::vector<std::string> empty_strings(size_t count) {
+  std::vector<std::string> strings;
+  if (count > strings.max_size()) fail(ErrorKind::OutOfMemory, "a tensor of ", count, " strings was asked for");
+  try {
+    strings.resize(count);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorKind::OutOfMemory, "no memory for a tensor of ", count, " strings");
+  }
+  return strings;
+}
+
 }  // namespace
 
 struct Tensor::Storage {
@@ -44,7 +55,7 @@ struct Tensor::Storage {
 Tensor::Tensor(TensorType type) : type_(std::move(type)), storage_(std::make_shared<Storage>()) {
   const size_t size = type_.bytes();
   storage_->writable = true;
-  if (type_.dtype == DType::String) storage_->strings.resize(elements());
+  if (type_.dtype == DType::String) storage_->strings = empty_strings(elements());
   storage_->owned = allocate(size, true);
   storage_->bytes = {storage_->owned.get(), size};
 }
