@@ -62,18 +62,19 @@ Attribute wide(const Attribute& attribute) {
 
 // What gives float32 unless it is told otherwise must be told.
 void set_defaults(Node& node) {
-  constexpr std::array<std::string_view, 2> random{"RandomNormal", "RandomUniform"};
+  constexpr std::array<std::string_view, 3> by_dtype{"RandomNormal", "RandomUniform", "SequenceEmpty"};
   constexpr std::array<std::string_view, 4> windows{"HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix"};
   const auto is_in = [&node](const auto& names) { return std::ranges::find(names, node.op) != names.end(); };
   if (node.op == "ConstantOfShape") node.attributes.try_emplace("value", Tensor::from<double>({1}, {0.0}));
-  if (is_in(random)) node.attributes.try_emplace("dtype", onnx_number(DType::F32));
+  if (is_in(by_dtype)) node.attributes.try_emplace("dtype", onnx_number(DType::F32));
   if (is_in(windows)) node.attributes.try_emplace("output_datatype", onnx_number(DType::F32));
 }
 
 }  // namespace
 
 Graph widened(const Graph& graph) {
-  constexpr std::array<std::string_view, 4> dtype_keys{"to", "dtype", "output_dtype", "output_datatype"};
+  constexpr std::array<std::string_view, 6> dtype_keys{"to",        "dtype",           "output_dtype", "output_datatype",
+                                                       "precision", "softmax_precision"};
   Graph result = graph;
   for (size_t i = 0; i < result.values().size(); ++i) {
     Value& value = result.mutable_value(ValueId{static_cast<uint32_t>(i)});
