@@ -70,6 +70,7 @@ std::string_view name(Category category) {
     case Category::Sequence: return "sequence";
     case Category::Text: return "text";
     case Category::Signal: return "signal";
+    case Category::Trees: return "tree ensemble";
     case Category::Other: return "other";
   }
   return "other";

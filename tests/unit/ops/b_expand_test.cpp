@@ -145,6 +145,9 @@ TEST(EveryCase, an_expansion_computes_what_the_reference_does) {
         EXPECT_EQ(difference(expected[i].tensor(), found[i].tensor(), rounding), "") << "output " << i;
         ++checked;
       }
+    } catch (const Error& error) {
+      // An operator may have an expansion for some calls only.
+      EXPECT_EQ(error.kind(), ErrorKind::Unsupported) << error.what();
     } catch (const std::exception& error) {
       ADD_FAILURE() << error.what();
     }
