@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <chrono>
 
 #include "tests/unit/formats/model_text.h"
 #include "unmoor/tensor/convert.h"
@@ -130,6 +133,42 @@ TEST(OnnxWrite, bodies_capture_again_what_was_explicit) {
   EXPECT_EQ(std::get<int64_t>(back.nodes()[1].attributes.at("captures")), 1);
   const SubGraph then_branch = std::get<SubGraph>(back.nodes()[1].attributes.at("then_branch"));
   EXPECT_EQ(summary(*then_branch), "Exp(a)->a#3");  // The other branch, written first, has a#2.
+}
+
+TEST(OnnxWrite, a_foreign_operators_own_captures_are_no_captured_values) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", matrix());
+  graph.mark_output(add(graph, "acme:Trap", {x, x}, "y", {{"captures", int64_t{1}}}), "y");
+  const Graph back = written_and_read(graph);
+  EXPECT_EQ(summary(back), "acme:Trap(x,x)->y");
+  EXPECT_EQ(std::get<int64_t>(back.nodes()[0].attributes.at("captures")), 1);
+}
+
+TEST(OnnxWrite, values_without_names_get_names_in_time) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", matrix());
+  std::vector<ValueId> inputs{x};
+  for (int i = 0; i < 100000; ++i) inputs.push_back(graph.add_constant("", Tensor::scalar(1.0F)));
+  graph.mark_output(add(graph, "Sum", inputs, "y"), "y");
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(written_and_read(graph).values().size(), graph.values().size());
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 30);
+}
+
+TEST(OnnxWrite, more_than_protobuf_can_hold_is_an_error) {
+  const auto nothing = std::make_shared<int>();
+  const size_t size = size_t{5} << 30;  // Mapped, not touched: the bytes are never read.
+  void* const at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(at, MAP_FAILED);
+  const TensorType type{DType::U8, {static_cast<int64_t>(size)}};
+  const Tensor tensor = Tensor::view(type, {static_cast<const std::byte*>(at), size}, nothing);
+  const TemporaryFolder folder;
+  const std::string path = cat(folder.path(), "/m.onnx");
+  EXPECT_THROW(write_onnx_tensor(tensor, "w", path), Error);
+  Graph graph;
+  graph.mark_output(add(graph, "acme:Big", {}, "y", {{"value", tensor}}), "y");
+  EXPECT_THROW(write_onnx(graph, path), Error);
+  ::munmap(at, size);
 }
 
 TEST(OnnxWrite, sequences_are_constructed_and_maps_refused) {
