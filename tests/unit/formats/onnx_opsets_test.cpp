@@ -174,8 +174,25 @@ TEST(OnnxOpsets, resize_of_opset_10_by_unknown_scales_grows_and_shrinks_apart) {
   EXPECT_EQ(read("Upsample", 9, "nearest"), "Resize(x,,s)->y");  // It only grows.
 }
 
+TEST(OnnxOpsets, a_scan_of_batches_becomes_a_scan_of_scans) {
+  const std::string step = value(11, "s", type(1, {})) + value(11, "e", type(1, {})) + node("Add", {"s", "e"}, {"t"}) +
+                           node("Mul", {"t", "c"}, {"o"}) + output("t") + output("o");
+  const std::string attributes = graph_attribute("body", step) + attribute("num_scan_inputs", int64_t{1}) + attribute("directions", Ints{1});
+  const std::string inputs = input("c", {}) + input("s0", {2}) + input("x", {2, 3});
+  const Graph plain = read_text(model(inputs + node("Scan", {"", "s0", "x"}, {"last", "all"}, attributes, "n"), 8));
+  EXPECT_EQ(summary(plain), "Scan(s0,x,c)->last,all");
+  EXPECT_EQ(attribute_of<int64_t>(plain, "num_scan_inputs"), 2);
+  const auto item = attribute_of<SubGraph>(plain, "body");
+  EXPECT_EQ(summary(*item), "Scan(item_0,item_1,captured_2)->n/Scan_0:0,n/Scan_0:1");
+  EXPECT_EQ(attribute_of<Ints>(*item, "scan_input_directions"), Ints{1});
+
+  const Graph lengths = read_text(model(inputs + input("l", {2}, 7) + node("Scan", {"l", "s0", "x"}, {"last", "all"}, attributes, "n"), 8));
+  EXPECT_EQ(summary(lengths), "Scan(s0,x,l,c)->last,all");
+  EXPECT_THAT(summary(*attribute_of<SubGraph>(lengths, "body")), HasSubstr("Split(item_1,n/Concat_3:0)->n/Split_5:0,n/Split_5:1; Scan(item_0,n/Split_5:0,captured_2)"));
+}
+
 TEST(OnnxOpsets, forms_that_cannot_be_rewritten_say_so) {
-  EXPECT_THAT(error_of(model(input("x") + node("Scan", {"x"}, {"y"}), 8)), HasSubstr("opset 8"));
+  EXPECT_THAT(error_of(model(input("x") + node("Scan", {"x"}, {"y"}), 8)), HasSubstr("no body"));
   EXPECT_THAT(error_of(model(input("x") + node("Tile", {"x"}, {"y"}), 1)), HasSubstr("opset 1"));
   EXPECT_THAT(error_of(model(input("x") + node("Slice", {"x"}, {"y"}), 9)), HasSubstr("'starts' is missing"));
   EXPECT_THAT(error_of(model(input("x") + node("Slice", {"x"}, {"y"}, attribute("starts", int64_t{1})), 9)),

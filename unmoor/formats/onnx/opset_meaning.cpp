@@ -115,11 +115,6 @@ void modernize_attention(NodeDraft& draft) {
   draft.set_input(mask, draft.add("Expand", {draft.input(mask), total}));
 }
 
-void modernize_scan(NodeDraft& draft) {
-  if (draft.opset < 9)
-    fail(ErrorKind::Unsupported, "the batched Scan of opset 8 is not supported; convert the model to opset 9 or later");
-}
-
 // Before opset 7 a flag said that the second input is to be broadcast, and an attribute said along which axis.
 void modernize_broadcast(NodeDraft& draft) {
   if (draft.opset >= 7) return;
