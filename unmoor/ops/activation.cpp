@@ -116,7 +116,7 @@ void add_exponential_ones(OpSet& ops) {
     return [alpha = call.real("alpha", 1)](double x) { return x < 0 ? alpha * std::expm1(x / alpha) : x; };
   });
   celu.attributes = {{"alpha", 1.0F}};
-  celu.cases.emplace_back("T[2,17] alpha=0.5,2.0");
+  celu.cases.emplace_back("T[2,17] alpha=0.5,2.0,-0.5");
   ops.add(std::move(celu));
   Op mish = activation("Mish", "x·tanh(log(1 + e^x)).", 26, Rounding::Function,
                        [](const OpCall&) { return [](double x) { return x * std::tanh(softplus(x)); }; });

@@ -175,6 +175,36 @@ std::vector<Data> run_scan(const Node& node, std::vector<Data> inputs, BodySessi
   return carried;
 }
 
+// The element that each input gives to round `step`: of a sequence that one, of all else itself.
+std::vector<Data> round_arguments(const std::vector<Data>& inputs, size_t own, size_t step) {
+  std::vector<Data> arguments;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arguments.push_back(i < own && inputs[i].is_sequence() ? inputs[i].sequence().items[step] : inputs[i]);
+  }
+  return arguments;
+}
+
+std::vector<Data> run_sequence_map(const Node& node, const std::vector<Data>& inputs, BodySessions& bodies, Observer* observer) {
+  const Graph& body = body_of(node, "body");
+  const auto captures = static_cast<size_t>(integer_of(node, "captures", 0));
+  if (inputs.size() < 1 + captures) fail(ErrorKind::InvalidModel, "it has ", inputs.size(), " inputs, not at least ", 1 + captures);
+  const size_t own = inputs.size() - captures;
+  const size_t length = inputs[0].sequence().items.size();
+  for (size_t i = 1; i < own; ++i) {
+    if (!inputs[i].is_sequence() || inputs[i].sequence().items.size() == length) continue;
+    fail(ErrorKind::InvalidArgument, "its input ", i, " has ", inputs[i].sequence().items.size(), " elements, not ", length, " as input 0");
+  }
+  std::vector<Sequence> made(body.outputs().size());
+  for (size_t step = 0; step < length; ++step) {
+    std::vector<Data> arguments = round_arguments(inputs, own, step);
+    BodyObserver shown(observer, cat(node_label(node), "/body/"), cat("#", step));
+    Session& session = bodies.get(body, arguments, false);
+    auto results = session.run_in_order(std::move(arguments), observer == nullptr ? nullptr : &shown);
+    for (size_t i = 0; i < made.size(); ++i) made[i].items.push_back(std::move(results[i]));
+  }
+  return {made.begin(), made.end()};
+}
+
 }  // namespace
 
 ValueInfo BodyObserver::renamed(const ValueInfo& info) const {
@@ -244,6 +274,7 @@ std::vector<Data> run_control_flow(const Node& node, std::vector<Data> inputs, B
   if (node.op == "Loop") return run_loop(node, std::move(inputs), bodies, observer);
   if (node.op == "Scan") return run_scan(node, std::move(inputs), bodies, observer);
   if (is_generation(node)) return run_generation(node, inputs, bodies, observer);
+  if (node.op == "SequenceMap") return run_sequence_map(node, inputs, bodies, observer);
   fail(ErrorKind::Internal, node.op, " is no control flow");
 }
 

@@ -1,6 +1,7 @@
 #include <chrono>
 
 #include "unmoor/base/error.h"
+#include "unmoor/runtime/constants.h"
 #include "unmoor/runtime/session.h"
 #include "unmoor/runtime/state.h"
 
@@ -23,7 +24,9 @@ Shape default_shape(const Value& value, const InputShapes& shapes) {
 }  // namespace
 
 ModelRunner::ModelRunner(std::shared_ptr<const Graph> graph, std::vector<std::shared_ptr<Device>> devices, PlanOptions options)
-    : graph_(std::move(graph)), devices_(std::move(devices)), options_(std::move(options)) {}
+    : graph_(std::move(graph)), devices_(std::move(devices)), options_(std::move(options)) {
+  if (options_.constants == nullptr) options_.constants = std::make_shared<SharedConstants>();
+}
 
 Session& ModelRunner::session_of(const std::string& key, const InputShapes& shapes) {
   if (const auto found = sessions_.find(key); found != sessions_.end()) {

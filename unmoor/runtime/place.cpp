@@ -5,6 +5,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/ops/builder.h"
+#include "unmoor/passes/infer.h"
 #include "unmoor/runtime/generation.h"
 
 namespace unmoor {
@@ -75,7 +76,7 @@ class Placer {
     if (all_ops().find(node.op) == nullptr) {
       placement.device = devices_.size() - 1;
       placement.state = State::Nobody;
-      placement.refusals.push_back({devices_[0]->info().id, "", no(Reason::NoKernel, "operator ", node.op, " is not known")});
+      placement.refusals.push_back({devices_[0]->info().id, "", no(Reason::NoKernel, why_absent(node.op))});
       return placement;
     }
     const OpCall call = call_for(graph_, node);
@@ -228,17 +229,15 @@ std::string refusal_lines(const Graph& graph, const std::vector<Placement>& plac
 void check_known(const Graph& graph) {
   std::string unknown;
   for (const Node& node : graph.nodes()) {
-    if (all_ops().find(node.op) == nullptr) unknown += cat("\n  ", node.op, " '", label(node), "'");
+    if (all_ops().find(node.op) == nullptr) unknown += cat("\n  ", node.op, " '", label(node), "': ", why_absent(node.op));
   }
-  if (!unknown.empty()) fail(ErrorKind::Unsupported, "operators that nobody here knows:", unknown);
+  if (!unknown.empty()) fail(ErrorKind::Unsupported, "operators that nothing here can run:", unknown);
 }
 
 }  // namespace
 
 
-bool is_control_flow(const Node& node) {
-  return node.op == "If" || node.op == "Loop" || node.op == "Scan" || is_generation(node);
-}
+bool is_control_flow(const Node& node) { return runs_bodies(node) || is_generation(node); }
 
 bool has_known_types(const OpCall& call) {
   const auto known_input = [](const std::optional<Type>& type) { return !type || is_known(*type); };

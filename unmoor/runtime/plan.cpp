@@ -25,7 +25,7 @@ const Kernel* find_kernel(const Device& device, const Node& node, const std::str
 // Orders the steps and puts in the copies that placement calls for.
 class StepBuilder {
  public:
-  explicit StepBuilder(Plan& plan) : plan_(plan), host_(plan.devices.size() - 1) {
+  explicit StepBuilder(Plan& plan) : plan_(plan), host_(plan.devices.size() - 1), constants_(plan.options.constants) {
     for (const ValueId id : plan.graph.inputs()) where_[Graph::index(id)].insert(host_);
   }
 
@@ -33,6 +33,7 @@ class StepBuilder {
     for (size_t i = 0; i < plan_.placements.size(); ++i) add_node(i);
     for (const ValueId id : plan_.graph.outputs()) bring(id, host_);
     if (!plan_.options.place_only) plan_.devices[0]->finish_preparation();
+    constants_.finish();
   }
 
  private:
@@ -80,7 +81,7 @@ class StepBuilder {
     auto& kept = plan_.constants[{device, static_cast<uint32_t>(id)}];
     const Data& data = *plan_.graph.value(id).constant;
     if (kept == nullptr && data.is_tensor() && data.tensor().dtype() != DType::String) {
-      kept = constant_buffer(data.tensor(), *plan_.devices[device]);
+      constants_.load(kept, data.tensor(), *plan_.devices[device]);
     }
   }
 
@@ -103,6 +104,7 @@ class StepBuilder {
 
   Plan& plan_;
   size_t host_;
+  ConstantLoader constants_;
   std::map<size_t, std::set<size_t>> where_;  // Devices that hold each value.
 };
 

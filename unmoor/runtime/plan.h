@@ -12,6 +12,8 @@
 
 namespace unmoor {
 
+class SharedConstants;
+
 enum class Fallback {
   Forbid,  // Planning fails before anything runs and lists every node that the first device refused.
   Report,  // The plan records each one with its reasons.
@@ -79,6 +81,7 @@ struct PlanOptions {
   PassOptions passes = {};
   bool place_only = false;       // Decides where nodes run and prepares nothing: such a plan can be read, not run.
   std::string only_kernel = {};  // Force kernels of this name where they support the call: for conformance.
+  std::shared_ptr<SharedConstants> constants = {};  // Shared by the plans of one model; without it each plan uploads its own.
 };
 
 // A graph bound to devices: what runs where, in what order, with what copies, and why. Immutable once made; sessions share it.

@@ -29,6 +29,7 @@ Session::State::State(std::shared_ptr<const Plan> plan)
   for (size_t i = 0; i < plan_->devices.size(); ++i) {
     streams_.push_back(plan_->devices[i]->make_stream());
     arenas_.push_back(plan_->memory.arena_bytes[i] > 0 ? plan_->devices[i]->allocate(plan_->memory.arena_bytes[i]) : nullptr);
+    uploading_.emplace_back();
     workspaces_.push_back(nullptr);
     if (plan_->memory.workspace_bytes[i] > 0) workspace(i, plan_->memory.workspace_bytes[i]);
   }
@@ -90,8 +91,29 @@ Data Session::State::anywhere(ValueId id, size_t device) {
   const Slot& slot = plan_->memory.slots[device][Graph::index(id)];
   Tensor tensor(std::get<TensorType>(plan_->graph.value(id).type));
   streams_[device]->download(tensor.writable_bytes(), *arenas_[device], slot.offset);
-  streams_[device]->synchronize();
+  synchronize(device);
   return tensor;
+}
+
+void Session::State::synchronize(size_t device) {
+  streams_[device]->synchronize();
+  uploading_[device].clear();
+}
+
+void Session::State::finish_uploads() {
+  for (size_t device = 0; device < uploading_.size(); ++device) {
+    if (!uploading_[device].empty()) synchronize(device);
+  }
+}
+
+void Session::State::abandon_uploads() {
+  for (size_t device = 0; device < uploading_.size(); ++device) {
+    try {
+      if (!uploading_[device].empty()) synchronize(device);
+    } catch (const Error&) {
+      uploading_[device].clear();  // The error that ends the run is on its way already.
+    }
+  }
 }
 
 Operand Session::State::operand(size_t device, ValueId id) {
@@ -250,14 +272,16 @@ void Session::State::copy_step(const CopyStep& step) {
   if (step.from == host_) {
     const Data data = host_data(step.value);
     streams_[step.to]->upload(*arenas_[step.to], plan_->memory.slots[step.to][index].offset, data.tensor().bytes());
-    streams_[step.to]->synchronize();
+    uploading_[step.to].push_back(data);
+    // In the host's arena the next step may write over it.
+    if (arenas_[host_] != nullptr && looks_into(data.tensor(), *arenas_[host_])) synchronize(step.to);
     return;
   }
   Buffer& from = *arenas_[step.from];
   const size_t offset = plan_->memory.slots[step.from][index].offset;
   Tensor to = is_planned(host_, step.value) ? host_data(step.value).tensor() : output_tensor(step.value);
   streams_[step.from]->download(to.writable_bytes(), from, offset);
-  streams_[step.from]->synchronize();
+  synchronize(step.from);
   if (!is_planned(host_, step.value)) host_values_[index] = std::move(to);
 }
 

@@ -59,6 +59,7 @@ class Session::State {
   };
 
   void execute_step(const Step& step, Observer* observer);
+  void run_steps(Observer* observer);
   void execute(const Step& step, Observer* observer);
   void run_step(const RunStep& step);
   void run_buffers(const RunStep& step, const Placement& placement);
@@ -80,6 +81,17 @@ class Session::State {
   Data detached(Data data) const;  // A copy where it looks into an arena.
   std::vector<Data> gather(const Node& node);
   const OpCall& call_of(const Placement& placement);
+  void synchronize(size_t device);  // Waits for the device; uploads to it are done then.
+  void finish_uploads();
+  void abandon_uploads();  // Waits too, and swallows what went wrong.
+  // Whatever ends a run, nothing reads the caller's memory any more.
+  struct UploadsEnd {
+    explicit UploadsEnd(State& state) : state_(state) {}
+    ~UploadsEnd() { state_.abandon_uploads(); }
+    UploadsEnd(const UploadsEnd&) = delete;
+    UploadsEnd& operator=(const UploadsEnd&) = delete;
+    State& state_;
+  };
   Operand workspace(size_t device, size_t bytes);
   bool is_planned(size_t device, ValueId id) const { return plan_->memory.slots[device][Graph::index(id)].planned; }
 
@@ -89,6 +101,7 @@ class Session::State {
   std::vector<std::unique_ptr<Stream>> streams_;
   std::vector<std::shared_ptr<Buffer>> arenas_;      // Shared with views of the values in them.
   std::vector<std::shared_ptr<Buffer>> workspaces_;  // As Device::allocate gives them.
+  std::vector<std::vector<Data>> uploading_;         // By device: what its stream may still be reading.
   std::vector<Data> host_values_;
   std::vector<std::vector<size_t>> freed_after_;  // By step: host values that nothing needs any more.
   std::vector<Tensor> pool_;                      // By value: memory of past outputs, used again once the caller let go.

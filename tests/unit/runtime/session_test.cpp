@@ -228,6 +228,64 @@ TEST(Session, an_observer_sees_every_value_and_step_also_on_a_device) {
   EXPECT_THAT(names.steps, testing::IsSupersetOf({"MatMul_0", "Softplus_1", "Sin_2", "MatMul_3", "Cos_4", "Add_5"}));
 }
 
+// Softplus and Sin on the host, whose arena gives both the same place; the product on the device.
+Graph reusing_net() {
+  Sketch sketch;
+  const ValueId x = sketch.input("x", {4, 8});
+  const ValueId product = sketch.node("MatMul", {sketch.node("Softplus", {x}), sketch.weights({8, 8})});
+  const ValueId sine = sketch.node("Exp", {sketch.node("Sin", {x})});
+  return sketch.done({sketch.node("Add", {product, sine})});
+}
+
+TEST(Session, a_device_may_do_its_uploads_late) {
+  for (const Graph& graph : {small_net(), reusing_net()}) {
+    auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"MatMul", "Cos"});
+    fake->late = true;
+    Session session(make_plan(graph, {fake, reference()}, unfused()));
+    for (const float start : {0.0F, -3.0F}) {
+      Tensor x = ramp({4, 8}, start);
+      const NamedData expected = run_on(graph, {reference()}, {{"x", x.clone()}});
+      const NamedData found = session.run({{"x", x}});
+      x.writable_span<float>()[0] = 100;  // It is the caller's again.
+      expect_near(expected, found);
+    }
+  }
+}
+
+TEST(Session, inputs_are_uploaded_without_waiting_for_the_device) {
+  Sketch sketch;
+  const ValueId x = sketch.input("x", {4, 8});
+  const ValueId y = sketch.input("y", {4, 8});
+  const ValueId z = sketch.input("z", {4, 8});
+  const Graph graph = sketch.done({sketch.node("Add", {sketch.node("Add", {x, y}), z})});
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"Add"});
+  Session session(make_plan(graph, {fake, reference()}, unfused()));
+  fake->counters.waits = 0;
+  (void)session.run({{"x", ramp({4, 8})}, {"y", ramp({4, 8})}, {"z", ramp({4, 8})}});
+  EXPECT_EQ(fake->counters.uploads, 3U);
+  EXPECT_EQ(fake->counters.waits, 1U);  // For the result.
+}
+
+TEST(ModelRunner, plans_of_one_model_share_the_weights_on_the_device) {
+  Sketch sketch;
+  Shape shape{1, 8};
+  shape.set_symbol(0, "batch");
+  const ValueId x = sketch.input("x", shape);
+  const ValueId a = sketch.node("MatMul", {x, sketch.weights({8, 8})});
+  const auto graph = std::make_shared<const Graph>(sketch.done({sketch.node("MatMul", {sketch.node("Cos", {a}), sketch.weights({8, 8})})}));
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"MatMul", "Cos"});
+  ModelRunner runner(graph, {fake, reference()}, unfused());
+  (void)runner.session_for({{"x", ramp({2, 8})}});
+  EXPECT_EQ(fake->counters.uploads, 2U);
+  EXPECT_EQ(fake->counters.waits, 1U);  // For both together.
+  (void)runner.session_for({{"x", ramp({3, 8})}});
+  EXPECT_EQ(fake->counters.uploads, 2U);
+  for (const int64_t batch : {2, 3}) {
+    const NamedData inputs{{"x", ramp({batch, 8})}};
+    expect_near(ModelRunner(graph, {reference()}, unfused()).run(inputs), runner.run(inputs));
+  }
+}
+
 TEST(ModelRunner, plans_once_for_each_set_of_shapes) {
   Sketch sketch;
   Shape shape{1, 4};

@@ -63,7 +63,7 @@ constexpr std::array rules{
     Rule{"Add", "a + b", "a + b"},
     Rule{"Sub", "a - b", "a - b"},
     Rule{"Mul", "a * b", "a * b"},
-    Rule{"Div", "a / b", "b == 0 ? 0 : b + 1 == 0 ? -a : a / b"},
+    Rule{"Div", "a / b", "b == 0 ? 0 : b < 0 && b + 1 == 0 ? -a : a / b"},
     Rule{"Pow", "pow(a, b)", ""},
     Rule{"PRelu", "a < 0 ? a * b : a", ""},
     Rule{"And", "", "", "a && b"},
@@ -117,7 +117,7 @@ void add_rule(Kernels& kernels, const Rule& rule) {
     }
     what.p = *rule.p_name == '\0' ? rule.p : call.real(rule.p_name, rule.p);
     what.q = *rule.q_name == '\0' ? rule.q : call.real(rule.q_name, rule.q);
-    return run_in_order(device, {elementwise(what, call)});
+    return run_in_order(call, device, {elementwise(what, call)});
   };
   kernels.add(rule.op, lower_case(rule.op), supports, prepare, !rule.answers_bool);
 }
@@ -141,7 +141,7 @@ void add_variadic(Kernels& kernels, const std::string& op, std::string (*step)(c
       if (i > 0) what.expression = step(what.expression, std::string(1, static_cast<char>('a' + i)));
     }
     if (op == "Mean") what.expression = cat("(", what.expression, ") / ", call.input_count());
-    return run_in_order(device, {elementwise(what, call)});
+    return run_in_order(call, device, {elementwise(what, call)});
   };
   kernels.add(op, lower_case(op), supports, prepare);
 }
@@ -160,7 +160,7 @@ void add_where(Kernels& kernels) {
   };
   const auto prepare = [](const OpCall& call, GpuDevice& device) {
     const auto moved = integer_of_bytes(bytes_of(call.input(1).dtype, 1));
-    return run_in_order(device, {elementwise({.label = "where", .expression = "a ? b : c", .input_types = {DType::Bool, moved, moved},
+    return run_in_order(call, device, {elementwise({.label = "where", .expression = "a ? b : c", .input_types = {DType::Bool, moved, moved},
                                               .inputs = {0, 1, 2}, .output_type = moved},
                                              call)});
   };
@@ -172,7 +172,9 @@ void add_clip(Kernels& kernels) {
   const auto supports = [abilities](const OpCall& call) {
     if (auto answer = same_elements(call, abilities); !answer) return answer;
     for (size_t i = 1; i < 3; ++i) {
-      if (call.has(i) && call.input(i).shape.elements() != 1) return no(Reason::Attribute, "bound ", i, " is no scalar");
+      if (call.has(i) && (call.input(i).shape.elements() != 1 || call.input(i).shape.rank() > call.input(0).shape.rank())) {
+        return no(Reason::Size, "bound ", i, " is ", call.input(i).shape, ", no scalar");
+      }
     }
     return call.input(0).dtype == DType::Bool ? no(Reason::DType, "input 0 is bool") : yes();
   };
@@ -185,7 +187,7 @@ void add_clip(Kernels& kernels) {
     if (low) what.expression = "a < b ? b : a";
     if (high) what.expression = low ? "(a < b ? b : a) > c ? c : (a < b ? b : a)" : "a > b ? b : a";
     what.input_types.assign(what.inputs.size(), call.input(0).dtype);
-    return run_in_order(device, {elementwise(what, call)});
+    return run_in_order(call, device, {elementwise(what, call)});
   };
   kernels.add("Clip", "clip", supports, prepare, true);
 }
@@ -196,7 +198,7 @@ void add_gelu(Kernels& kernels) {
   const auto prepare = [](const OpCall& call, GpuDevice& device) {
     const bool tanh = call.text("approximate", "none") == "tanh";
     const auto dtype = call.input(0).dtype;
-    return run_in_order(device, {elementwise({.label = tanh ? "gelu_tanh" : "gelu", .expression = tanh ? "gelu_tanh_of(a)" : "gelu_of(a)",
+    return run_in_order(call, device, {elementwise({.label = tanh ? "gelu_tanh" : "gelu", .expression = tanh ? "gelu_tanh_of(a)" : "gelu_of(a)",
                                               .input_types = {dtype}, .inputs = {0}, .output_type = dtype},
                                              call)});
   };
