@@ -196,6 +196,7 @@ TEST(LabelEncoder, refuses_lists_that_do_not_fit) {
   EXPECT_THAT(refusal("ai.onnx.ml:LabelEncoder i64[1]{1} keys_int64s=[1]"), HasSubstr("must be set, not 0"));
   EXPECT_THAT(refusal("ai.onnx.ml:LabelEncoder i64[1]{1} keys_int64s=[1] values_int64s=[5] default_tensor=f32[1]{1}"),
               HasSubstr("not one int64"));
+  EXPECT_THAT(refusal("ai.onnx.ml:LabelEncoder i64[1]{1} keys_int64s=[1] values_tensor=u8[1]{1}"), HasSubstr("values cannot be uint8"));
   EXPECT_THAT(refusal("ai.onnx.ml:CategoryMapper i64[1]{1} cats_int64s=[1,2] cats_strings=[a]"),
               HasSubstr("has 2 elements, not 1"));
 }
