@@ -296,6 +296,7 @@ void add_attention_ops(OpSet& ops) {
   add_flex_attention(ops);
   add_multi_head_ops(ops);
   add_self_attention_ops(ops);
+  add_group_query_ops(ops);
 }
 
 }  // namespace unmoor
