@@ -297,6 +297,9 @@ void add_attention_ops(OpSet& ops) {
   add_multi_head_ops(ops);
   add_self_attention_ops(ops);
   add_group_query_ops(ops);
+  add_contrib_rotary(ops);
+  add_contrib_embed_ops(ops);
+  add_crop_and_inverse(ops);
 }
 
 }  // namespace unmoor

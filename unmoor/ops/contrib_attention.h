@@ -7,10 +7,13 @@
 namespace unmoor {
 
 // com.microsoft's attention operators. Their contracts are ONNX Runtime's documents of its contrib operators; each is an expansion.
-void add_multi_head_ops(OpSet& ops);     // MultiHeadAttention, DecoderMaskedMultiHeadAttention.
+void add_multi_head_ops(OpSet& ops);        // MultiHeadAttention, DecoderMaskedMultiHeadAttention.
 void add_self_attention_ops(OpSet& ops);    // Attention.
 void add_packed_attention_ops(OpSet& ops);  // PackedAttention, PackedMultiHeadAttention.
-void add_group_query_ops(OpSet& ops);    // GroupQueryAttention.
+void add_group_query_ops(OpSet& ops);       // GroupQueryAttention.
+void add_contrib_rotary(OpSet& ops);        // RotaryEmbedding.
+void add_contrib_embed_ops(OpSet& ops);     // EmbedLayerNormalization, BiasSplitGelu, GroupNorm, SkipGroupNorm.
+void add_crop_and_inverse(OpSet& ops);      // CropAndResize, Inverse.
 
 // What they add to scores. Where ONNX's Attention uses -infinity, these use numbers, so that a query that sees nothing sees all.
 struct ContribBias {

@@ -8,6 +8,7 @@
 #include "unmoor/base/error.h"
 #include "unmoor/formats/onnx/constants.h"
 #include "unmoor/formats/onnx/draft.h"
+#include "unmoor/formats/onnx/opset_rules.h"
 #include "unmoor/formats/onnx/opsets.h"
 #include "unmoor/formats/onnx/order.h"
 
@@ -250,6 +251,7 @@ void Importer::add_plain_node(const NodeDef& def, const std::string& name, Scope
   NodeDraft draft(scope.draft, std::move(node), opset);
   for (const auto output : def.outputs) draft.uses.push_back(!output.empty() && scope.used.contains(output));
   if (def.domain.empty()) modernize(draft);
+  if (def.domain == "com.microsoft") split_fused(draft);
   std::string buffer;
   for (size_t i = 0; i < def.outputs.size(); ++i) {
     const auto output = def.outputs[i];

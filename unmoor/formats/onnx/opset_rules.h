@@ -32,6 +32,9 @@ void modernize_concat(NodeDraft& draft);
 void modernize_recurrent(NodeDraft& draft);
 void refuse_before_6(NodeDraft& draft);  // Operators whose form before opset 6 is too different.
 
+// com.microsoft's FusedConv, FusedGemm, NhwcConv and NhwcFusedConv become the operators that were fused (contrib_fused.cpp).
+void split_fused(NodeDraft& draft);
+
 // Resize and Upsample (opset_resize.cpp).
 void modernize_resize(NodeDraft& draft);
 void modernize_upsample(NodeDraft& draft);
