@@ -179,7 +179,10 @@ void add_device_tools(CLI::App& app, Options& options) {
   conformance.add_option("--category", options.category, "only operators of this category: conv, matmul, …")->type_name("NAME")->excludes(tests);
   conformance.add_option("--case", options.case_text, "one case: \"Softmax f32[2,17,3] axis=1\"; with --onnx-tests, what a folder's path must contain")
       ->type_name("CASE");
-  conformance.add_flag("--dry-run", options.dry_run, "only says where the planner would put each case; runs nothing")->excludes(tests);
+  auto* const dry = conformance.add_flag("--dry-run", options.dry_run, "only says where the planner would put each case; runs nothing");
+  dry->excludes(tests);
+  conformance.add_option("--write", options.write_cases, "writes the cases in ONNX's test layout, with the reference's outputs, for other runtimes")
+      ->type_name("FOLDER")->excludes(tests)->excludes(dry);
 }
 
 }  // namespace

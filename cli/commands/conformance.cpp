@@ -8,6 +8,7 @@
 #include "unmoor/base/error.h"
 #include "unmoor/workbench/conformance.h"
 #include "unmoor/workbench/onnx_tests.h"
+#include "unmoor/workbench/write_cases.h"
 
 namespace unmoor::cli {
 namespace {
@@ -24,9 +25,19 @@ const char* worker_for(const Options& options) {
   return options.dry_run ? "--worker-placements" : "--worker-cases";
 }
 
+Outcome write_command(const Options& options, nlohmann::json& result) {
+  const auto cases = wanted_cases(options);
+  const size_t written = write_cases(cases, options.write_cases, show_progress);
+  result["written"] = written;
+  Outcome outcome;
+  outcome.text = fmt::format("wrote {} of {} cases into {}\n", written, cases.size(), options.write_cases);
+  return outcome;
+}
+
 }  // namespace
 
 Outcome conformance_command(const Options& options, nlohmann::json& result) {
+  if (!options.write_cases.empty()) return write_command(options, result);
   if (options.devices.size() != 1) fail(ErrorKind::InvalidArgument, "conformance takes one device, not ", options.devices.size());
   const DeviceName device = parse_device(options.devices[0]);
   (void)make_backend(device.backend);  // Fails here rather than in the child.
