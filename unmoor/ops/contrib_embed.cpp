@@ -36,7 +36,8 @@ std::vector<Type> infer_embed(const OpCall& call) {
   for (const size_t i : {size_t{WordTable}, size_t{PositionTable}, size_t{SegmentTable}}) {
     if (call.has(i)) size = same_dim(call, size, ranked(call, i, 2)[1], "the size of an embedding");
   }
-  for (const size_t i : {size_t{Gamma}, size_t{Beta}}) size = same_dim(call, size, ranked(call, i, 1)[0], "the size of an embedding");
+  for (const size_t i : {size_t{Gamma}, size_t{Beta}})
+    size = same_dim(call, size, ranked(call, i, 1)[0], "the size of an embedding");
   const int64_t rows = ranked(call, PositionTable, 2)[0];
   if (!call.has(Positions) && rows >= 0 && length > rows) {
     fail(ErrorKind::InvalidModel, title(call), ": ", length, " words are more than the ", rows, " positions there are");
@@ -56,7 +57,9 @@ void expand_embed(GraphBuilder& builder) {
   const OpCall& call = builder.call();
   const DType dtype = call.input(WordTable).dtype;
   Formula f(builder, dtype == DType::F64 ? DType::F64 : DType::F32);
-  const auto rows = [&](size_t table, size_t ids) { return f.wide(f.add("Gather", {f.raw(table), f.raw(ids)}, {{"axis", int64_t{0}}})); };
+  const auto rows = [&](size_t table, size_t ids) {
+    return f.wide(f.add("Gather", {f.raw(table), f.raw(ids)}, {{"axis", int64_t{0}}}));
+  };
   const int64_t length = call.input(Words).shape[1];
   ValueId sum = rows(WordTable, Words);
   sum = f.sum(sum, f.has(Positions) ? rows(PositionTable, Positions) : f.wide(sliced(f, f.raw(PositionTable), 0, 0, length)));
@@ -76,10 +79,11 @@ void expand_embed(GraphBuilder& builder) {
 Op embed_layer_norm() {
   const auto& t = float_types();
   const std::vector<DType> i32{DType::I32};
-  Op op = normalization("com.microsoft:EmbedLayerNormalization", "LayerNormalization of the sum of word, position and segment embeddings.",
+  Op op = normalization("com.microsoft:EmbedLayerNormalization",
+                        "LayerNormalization of the sum of word, position and segment embeddings.",
                         {required("input_ids", i32), optional("segment_ids", i32), required("word_embedding", t),
-                         required("position_embedding", t), optional("segment_embedding", t), required("gamma", t), required("beta", t),
-                         optional("mask", i32), optional("position_ids", i32)},
+                         required("position_embedding", t), optional("segment_embedding", t), required("gamma", t),
+                         required("beta", t), optional("mask", i32), optional("position_ids", i32)},
                         10);
   op.outputs = {required("output", t), optional("mask_index", i32), optional("embedding_sum", t)};
   op.attributes = {{"epsilon", 1e-12F}, {"mask_index_type", int64_t{0}}};
@@ -87,7 +91,8 @@ Op embed_layer_norm() {
   op.reference = run_expansion;
   op.expand = expand_embed;
   op.cases = {
-      "i32[2,3]~index:11 i32[2,3]~index:2 f32[11,6]~small! f32[7,6]~small! f32[2,6]~small! f32[6]~small! f32[6]~small! i32[2,3]{1,1,0,1,0,1} "
+      "i32[2,3]~index:11 i32[2,3]~index:2 f32[11,6]~small! f32[7,6]~small! f32[2,6]~small! f32[6]~small! f32[6]~small! "
+      "i32[2,3]{1,1,0,1,0,1} "
       "epsilon=1e-5 outputs=3",
       "i32[2,3]~index:11 i32[2,3]~index:2 f16[11,6]~small! f16[7,6]~small! f16[2,6]~small! f16[6]~small! f16[6]~small! outputs=3",
       "i32[2,3]~index:11 i32[2,3]~index:2 f64[11,6]~small! f64[7,6]~small! f64[2,6]~small! f64[6]~small! f64[6]~small! outputs=2",
@@ -133,9 +138,16 @@ Op bias_split_gelu() {
   op.cost = cost_per_output(23);
   op.rounding = Rounding::Function;
   op.category = Category::Activation;
-  op.cases = {"T[2,3,8]~small T[8]~small!", "T[1,5,64]~small T[64]~small!", "T[1,1,2]~small T[2]~small", "T[0,3,8] T[8]~small!",
-              "T[2,0,8] T[8]~small!",       "T[1,2,0] T[0]",                "T[3,1,34]~small T[34]~small", "T[2,3,8] T[8]!",
-              "T[1,7,10]~positive T[10]~small!", "T[4,2,6]~unit T[6]~unit!"};
+  op.cases = {"T[2,3,8]~small T[8]~small!",
+              "T[1,5,64]~small T[64]~small!",
+              "T[1,1,2]~small T[2]~small",
+              "T[0,3,8] T[8]~small!",
+              "T[2,0,8] T[8]~small!",
+              "T[1,2,0] T[0]",
+              "T[3,1,34]~small T[34]~small",
+              "T[2,3,8] T[8]!",
+              "T[1,7,10]~positive T[10]~small!",
+              "T[4,2,6]~unit T[6]~unit!"};
   return op;
 }
 
@@ -159,7 +171,8 @@ GroupNormCall read_group_norm(const OpCall& call) {
     fail(ErrorKind::InvalidModel, title(call), ": groups is ", read.groups, ", not a divisor of ", read.channels, " channels");
   }
   const int64_t activation = call.integer("activation", 0);
-  if (activation != 0 && activation != 1) fail(ErrorKind::InvalidModel, title(call), ": activation is ", activation, ", not 0 or 1");
+  if (activation != 0 && activation != 1)
+    fail(ErrorKind::InvalidModel, title(call), ": activation is ", activation, ", not 0 or 1");
   if (call.input_count() <= 3) return read;
   const Shape& skip = call.input(3).shape;
   if (skip.has_rank() && skip.rank() == 2) {
@@ -179,7 +192,8 @@ void expand_contrib_group_norm(GraphBuilder& builder) {
   const GroupNormCall read = read_group_norm(call);
   const Shape& shape = call.input(0).shape;
   const auto by_channel = [&](ValueId x, int64_t batch) {
-    return sized(f, x, read.last ? std::vector<int64_t>{batch, 1, 1, read.channels} : std::vector<int64_t>{batch, read.channels, 1, 1});
+    return sized(f, x,
+                 read.last ? std::vector<int64_t>{batch, 1, 1, read.channels} : std::vector<int64_t>{batch, read.channels, 1, 1});
   };
   ValueId x = f.input(0);
   if (f.has(3)) x = f.sum(x, call.input(3).shape.rank() == 2 ? by_channel(f.input(3), shape[0]) : f.input(3));
@@ -187,7 +201,8 @@ void expand_contrib_group_norm(GraphBuilder& builder) {
   if (call.wants_output(1)) f.output(1, x);
   const int64_t inner = read.channels / read.groups;
   const int64_t plane = read.last ? shape.elements(1, 3) : shape.elements(2, 4);
-  const ValueId grouped = read.last ? sized(f, x, {shape[0], plane, read.groups, inner}) : sized(f, x, {shape[0], read.groups, inner, plane});
+  const ValueId grouped =
+      read.last ? sized(f, x, {shape[0], plane, read.groups, inner}) : sized(f, x, {shape[0], read.groups, inner, plane});
   const Centred part = centred(f, grouped, read.last ? std::vector<int64_t>{1, 3} : std::vector<int64_t>{2, 3}, epsilon_of(call));
   const ValueId normal = sized(f, f.product(part.difference, part.inverse), shape.dims());
   const ValueId y = f.sum(f.product(normal, by_channel(f.input(1), 1)), by_channel(f.input(2), 1));
@@ -201,9 +216,10 @@ Op contrib_group_norm(bool skips) {
     inputs.push_back(required("skip", t));
     inputs.push_back(optional("bias", t));
   }
-  Op op = normalization(skips ? "com.microsoft:SkipGroupNorm" : "com.microsoft:GroupNorm",
-                        skips ? "GroupNorm of X + skip + bias." : "Groups of channels normalized, scaled and shifted, then an activation if asked.",
-                        std::move(inputs), 10);
+  Op op = normalization(
+      skips ? "com.microsoft:SkipGroupNorm" : "com.microsoft:GroupNorm",
+      skips ? "GroupNorm of X + skip + bias." : "Groups of channels normalized, scaled and shifted, then an activation if asked.",
+      std::move(inputs), 10);
   if (skips) op.outputs.push_back(optional("S", t));
   op.attributes = {{"groups", int64_t{0}}, {"activation", int64_t{0}}, {"channels_last", int64_t{1}}, {"epsilon", usual_epsilon}};
   op.infer = [](const OpCall& call) {
@@ -216,15 +232,17 @@ Op contrib_group_norm(bool skips) {
   const std::string more = skips ? " T[2,3,5,8]~small" : "";
   op.cases = {cat("T[2,3,5,8]~small T[8]~small! T[8]~small!", more, " groups=2,1,8 activation=0,1"),
               cat("T[2,3,5,8]~small f32[8]~small! f32[8]~small!", more, " groups=4 epsilon=0.01"),
-              cat("T[2,8,3,5]~small T[8]~small! T[8]~small!", skips ? " T[2,8,3,5]~small" : "", " groups=2 activation=0,1 channels_last=0"),
+              cat("T[2,8,3,5]~small T[8]~small! T[8]~small!", skips ? " T[2,8,3,5]~small" : "",
+                  " groups=2 activation=0,1 channels_last=0"),
               cat("T[1,1,1,6]~small T[6]~small! T[6]~small!", skips ? " T[1,1,1,6]~small" : "", " groups=3"),
               cat("T[0,3,5,8] T[8]~small! T[8]~small!", skips ? " T[0,3,5,8]" : "", " groups=2"),
               cat("T[1,4,4,64]~small T[64]~small! T[64]~small!", skips ? " T[1,4,4,64]~small" : "", " groups=32 activation=1")};
   if (!skips) return op;
-  op.cases.insert(op.cases.end(), {"T[2,3,5,8]~small T[8]~small! T[8]~small! T[2,3,5,8]~small T[8]~small! groups=2 outputs=2",
-                                   "T[2,3,5,8]~small T[8]~small! T[8]~small! T[2,1,1,8]~small groups=2 activation=1 outputs=2",
-                                   "T[2,3,5,8]~small T[8]~small! T[8]~small! T[2,8]~small T[8]~small! groups=4 outputs=2",
-                                   "T[2,8,3,5]~small T[8]~small! T[8]~small! T[2,8]~small T[8]~small! groups=4 channels_last=0 outputs=2"});
+  op.cases.insert(op.cases.end(),
+                  {"T[2,3,5,8]~small T[8]~small! T[8]~small! T[2,3,5,8]~small T[8]~small! groups=2 outputs=2",
+                   "T[2,3,5,8]~small T[8]~small! T[8]~small! T[2,1,1,8]~small groups=2 activation=1 outputs=2",
+                   "T[2,3,5,8]~small T[8]~small! T[8]~small! T[2,8]~small T[8]~small! groups=4 outputs=2",
+                   "T[2,8,3,5]~small T[8]~small! T[8]~small! T[2,8]~small T[8]~small! groups=4 channels_last=0 outputs=2"});
   return op;
 }
 

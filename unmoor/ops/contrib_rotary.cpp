@@ -28,7 +28,8 @@ ContribRotary read_contrib_rotary(const OpCall& call) {
   const Shape& cos = call.input(Cos).shape;
   const Shape& x = call.input(X).shape;
   if (!x.has_rank()) return read;
-  if (x.rank() != 3 && x.rank() != 4) fail(ErrorKind::InvalidModel, title(call), ": the input has shape ", x, ", not 3 or 4 dimensions");
+  if (x.rank() != 3 && x.rank() != 4)
+    fail(ErrorKind::InvalidModel, title(call), ": the input has shape ", x, ", not 3 or 4 dimensions");
   read.packed = x.rank() == 3;
   read.length = read.packed ? x[1] : x[2];
   int64_t width = read.packed ? Shape::unknown : x[3];
@@ -41,7 +42,7 @@ ContribRotary read_contrib_rotary(const OpCall& call) {
     width = per_head(call, x[2], read.heads);
   }
   const int64_t turning = read.turning == 0 ? width : read.turning;
-  if (cos.has_rank() && turning >= 0 && cos[1] >= 0 && 2 * cos[1] != turning) {
+  if (cos.has_rank() && turning >= 0 && cos[1] >= 0 && (turning % 2 != 0 || cos[1] != turning / 2)) {
     fail(ErrorKind::InvalidModel, title(call), ": cos_cache of shape ", cos, " does not have half of ", turning, " columns");
   }
   return read;
@@ -53,8 +54,10 @@ std::vector<Type> infer_contrib_rotary(const OpCall& call) {
   require_one_float_dtype(call);
   const ContribRotary read = read_contrib_rotary(call);
   const Shape& positions = call.input(Positions).shape;
-  if (positions.has_rank() && positions.rank() == 2 && positions[1] != 1) same_dim(call, read.length, positions[1], "the length of position_ids");
-  const bool fits = !positions.has_rank() || positions.rank() == 2 || (positions.rank() == 1 && (positions[0] < 0 || positions[0] == 1));
+  if (positions.has_rank() && positions.rank() == 2 && positions[1] != 1)
+    same_dim(call, read.length, positions[1], "the length of position_ids");
+  const bool fits =
+      !positions.has_rank() || positions.rank() == 2 || (positions.rank() == 1 && (positions[0] < 0 || positions[0] == 1));
   if (!fits) fail(ErrorKind::InvalidModel, title(call), ": position_ids have shape ", positions, ", not [1] or [batch, length]");
   return like_first(call);
 }
@@ -64,7 +67,8 @@ void expand_contrib_rotary(GraphBuilder& builder) {
   const OpCall& call = f.call();
   const ContribRotary read = read_contrib_rotary(call);
   ValueId positions = f.raw(Positions);
-  if (is_offset(call)) positions = f.sum(sized(f, positions, {1, 1}), sized(f, places(builder, 0, read.length, false), {1, read.length}));
+  if (is_offset(call))
+    positions = f.sum(sized(f, positions, {1, 1}), sized(f, places(builder, 0, read.length, false), {1, read.length}));
   Attributes attributes{{"interleaved", call.integer("interleaved", 0)}, {"rotary_embedding_dim", read.turning}};
   if (read.packed) attributes["num_heads"] = read.heads;
   builder.output(0, builder.add("RotaryEmbedding", {f.raw(X), f.raw(Cos), f.raw(Sin), positions}, std::move(attributes)));
@@ -80,8 +84,11 @@ void add_contrib_rotary(OpSet& ops) {
                required("sin_cache", float_types())};
   op.outputs = {required("output", float_types())};
   // ONNX Runtime reads scale, but does not use it.
-  op.attributes = {{"interleaved", int64_t{0}}, {"rotary_embedding_dim", int64_t{0}}, {"num_heads", int64_t{0}},
-                   {"is_packed_batching", int64_t{0}}, {"scale", 1.0F}};
+  op.attributes = {{"interleaved", int64_t{0}},
+                   {"rotary_embedding_dim", int64_t{0}},
+                   {"num_heads", int64_t{0}},
+                   {"is_packed_batching", int64_t{0}},
+                   {"scale", 1.0F}};
   op.infer = infer_contrib_rotary;
   op.reference = run_expansion;
   op.expand = expand_contrib_rotary;

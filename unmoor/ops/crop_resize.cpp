@@ -12,9 +12,11 @@ enum Input : size_t { X, Boxes, Batches, Size };
 
 std::vector<Type> infer_crop(const OpCall& call) {
   require_one_float_dtype(call);
-  for (const auto& [i, rank] : {std::pair<size_t, size_t>{X, 4}, {Boxes, 2}, {Batches, 1}, {Size, 1}}) require_rank(call, i, rank);
+  for (const auto& [i, rank] : {std::pair<size_t, size_t>{X, 4}, {Boxes, 2}, {Batches, 1}, {Size, 1}})
+    require_rank(call, i, rank);
   const std::string mode = call.text("mode", "bilinear");
-  if (mode != "bilinear" && mode != "nearest") fail(ErrorKind::InvalidModel, title(call), ": mode is '", mode, "', not bilinear or nearest");
+  if (mode != "bilinear" && mode != "nearest")
+    fail(ErrorKind::InvalidModel, title(call), ": mode is '", mode, "', not bilinear or nearest");
   const Shape x = call.input(X).shape.has_rank() ? call.input(X).shape : unknown_shape(4);
   const Shape boxes = call.input(Boxes).shape.has_rank() ? call.input(Boxes).shape : unknown_shape(2);
   same_dim(call, 4, boxes[1], "the numbers of a box");
@@ -79,7 +81,8 @@ void run_crop(const OpCall& call, std::span<const Data> in, Outputs& out) {
       const Plane from{x.data() + (static_cast<size_t>(batches[i] * shape[1]) + c) * plane, shape[2], shape[3]};
       for (int64_t row = 0; row < crop[0]; ++row) {
         for (int64_t column = 0; column < crop[1]; ++column) {
-          y.push_back(from.sample(place(row, crop[0], box[0], box[2], shape[2]), place(column, crop[1], box[1], box[3], shape[3]), nearest, outside));
+          y.push_back(from.sample(place(row, crop[0], box[0], box[2], shape[2]), place(column, crop[1], box[1], box[3], shape[3]),
+                                  nearest, outside));
         }
       }
     }
@@ -137,7 +140,8 @@ void add_crop_and_inverse(OpSet& ops) {
   crop.name = "com.microsoft:CropAndResize";
   crop.summary = "Boxes cut out of images and resized, corners on corners.";
   const std::vector<DType> i32{DType::I32};
-  crop.inputs = {required("X", float_types()), required("rois", float_types()), required("batch_indices", i32), required("crop_size", i32)};
+  crop.inputs = {required("X", float_types()), required("rois", float_types()), required("batch_indices", i32),
+                 required("crop_size", i32)};
   crop.outputs = {required("Y", float_types())};
   crop.attributes = {{"mode", std::string("bilinear")}, {"extrapolation_value", 0.0F}};
   crop.infer = infer_crop;
@@ -168,7 +172,8 @@ void add_crop_and_inverse(OpSet& ops) {
   inverse.outputs = {required("Y", float_types())};
   inverse.infer = [](const OpCall& call) {
     const Shape& x = call.input(0).shape;
-    if (x.has_rank() && x.rank() < 2) fail(ErrorKind::InvalidModel, title(call), ": the input has shape ", x, ", which is no matrix");
+    if (x.has_rank() && x.rank() < 2)
+      fail(ErrorKind::InvalidModel, title(call), ": the input has shape ", x, ", which is no matrix");
     if (x.has_rank()) same_dim(call, x[x.rank() - 2], x[x.rank() - 1], "the number of rows and columns");
     return like_first(call);
   };

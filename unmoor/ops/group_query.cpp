@@ -16,7 +16,8 @@ void read_rows(const OpCall& call, Call& read) {
   const Shape query = shape_of(call, Query, 3);
   s.batch = query[0];
   s.length = query[1];
-  if (call.has(Key) != call.has(Value)) fail(ErrorKind::InvalidModel, title(call), ": key and value go together, but only one is given");
+  if (call.has(Key) != call.has(Value))
+    fail(ErrorKind::InvalidModel, title(call), ": key and value go together, but only one is given");
   read.packed = !call.has(Key);
   s.depth = per_head(call, query[2], read.packed ? s.heads + 2 * s.shared : s.heads);
   read.added = s.length;
@@ -39,7 +40,8 @@ Code code_of(const OpCall& call) {
       fail(ErrorKind::InvalidModel, title(call), ": a cache is quantised '", type, "', not NONE, PER_TENSOR or PER_CHANNEL");
     }
   }
-  if ((key == "NONE") != (value == "NONE")) fail(ErrorKind::InvalidModel, title(call), ": only one of keys and values is quantised");
+  if ((key == "NONE") != (value == "NONE"))
+    fail(ErrorKind::InvalidModel, title(call), ": only one of keys and values is quantised");
   if (key == "NONE") return Code::Plain;
   if (!call.has(PastKey) || !call.has(KeyScale) || !call.has(ValueScale)) {
     fail(ErrorKind::InvalidModel, title(call), ": a quantised cache needs past_key, past_value, k_scale and v_scale");
@@ -88,7 +90,8 @@ void read_lengths(const OpCall& call, Call& read) {
   }
   if (total) read.total = (*total)[0];
   if (total && !read.slides && s.length > read.total) {
-    fail(ErrorKind::InvalidArgument, title(call), ": total_sequence_length ", read.total, " is less than the ", s.length, " queries");
+    fail(ErrorKind::InvalidArgument, title(call), ": total_sequence_length ", read.total, " is less than the ", s.length,
+         " queries");
   }
   if (read.slides || read.past < 0) {
     read.capacity = read.past;
@@ -110,14 +113,16 @@ void read_window(const OpCall& call, Call& read) {
     fail(ErrorKind::InvalidModel, title(call), ": sliding_window_cache needs local_window_size, past_key and past_value");
   }
   if (read.past >= 0 && read.past < read.window) {
-    fail(ErrorKind::InvalidArgument, title(call), ": a cache of ", read.past, " rows is smaller than the window of ", read.window);
+    fail(ErrorKind::InvalidArgument, title(call), ": a cache of ", read.past, " rows is smaller than the window of ",
+         read.window);
   }
 }
 
 void read_rotation(const OpCall& call, Call& read) {
   if (call.integer("do_rotary", 0) == 0) return;
   if (!call.has(Cos) || !call.has(Sin)) fail(ErrorKind::InvalidModel, title(call), ": do_rotary needs cos_cache and sin_cache");
-  const int64_t half = same_dim(call, shape_of(call, Cos, 2)[1], shape_of(call, Sin, 2)[1], "the angles of cos_cache and sin_cache");
+  const int64_t half =
+      same_dim(call, shape_of(call, Cos, 2)[1], shape_of(call, Sin, 2)[1], "the angles of cos_cache and sin_cache");
   const int64_t depth = read.sizes.depth;
   if (depth >= 0 && half > depth / 2) {
     fail(ErrorKind::InvalidModel, title(call), ": ", half, " angles are more than a head of ", depth, " has pairs");
@@ -128,7 +133,8 @@ void read_rotation(const OpCall& call, Call& read) {
 
 void check_others(const OpCall& call, const Call& read) {
   const HeadSizes& s = read.sizes;
-  for (const size_t i : {size_t{Key}, size_t{Value}, size_t{Cos}, size_t{Sin}, size_t{Added}, size_t{Sinks}, size_t{QueryNorm}, size_t{KeyNorm}}) {
+  for (const size_t i :
+       {size_t{Key}, size_t{Value}, size_t{Cos}, size_t{Sin}, size_t{Added}, size_t{Sinks}, size_t{QueryNorm}, size_t{KeyNorm}}) {
     if (call.has(i) && call.input(i).dtype != call.input(Query).dtype) {
       fail(ErrorKind::InvalidModel, title(call), ": input ", i, " is ", call.input(i).dtype, ", not ", call.input(Query).dtype);
     }
@@ -144,7 +150,8 @@ void check_others(const OpCall& call, const Call& read) {
   for (const size_t i : {size_t{KeyScale}, size_t{ValueScale}}) {
     if (call.has(i)) require_broadcast_to(call, i, Shape{s.batch, s.shared, Shape::unknown, s.depth});
   }
-  if (read.output < 0 || read.output > 2) fail(ErrorKind::InvalidModel, title(call), ": qk_output is ", read.output, ", not 0 to 2");
+  if (read.output < 0 || read.output > 2)
+    fail(ErrorKind::InvalidModel, title(call), ": qk_output is ", read.output, ", not 0 to 2");
 }
 
 }  // namespace
@@ -213,11 +220,23 @@ void add_group_query_ops(OpSet& ops) {
   std::vector<DType> held = t;
   held.insert(held.end(), {DType::U8, DType::I8, DType::F8E4M3FN});
   const std::vector<DType> i32{DType::I32};
-  op.inputs = {required("query", t), optional("key", t), optional("value", t), optional("past_key", held), optional("past_value", held),
-               required("seqlens_k", i32), required("total_sequence_length", i32), optional("cos_cache", t), optional("sin_cache", t),
-               optional("position_ids", {DType::I64}), optional("attention_bias", t), optional("head_sink", t),
-               optional("k_scale", {DType::F32}), optional("v_scale", {DType::F32}), optional("q_norm_weight", t),
-               optional("k_norm_weight", t), optional("query_seqlens", i32)};
+  op.inputs = {required("query", t),
+               optional("key", t),
+               optional("value", t),
+               optional("past_key", held),
+               optional("past_value", held),
+               required("seqlens_k", i32),
+               required("total_sequence_length", i32),
+               optional("cos_cache", t),
+               optional("sin_cache", t),
+               optional("position_ids", {DType::I64}),
+               optional("attention_bias", t),
+               optional("head_sink", t),
+               optional("k_scale", {DType::F32}),
+               optional("v_scale", {DType::F32}),
+               optional("q_norm_weight", t),
+               optional("k_norm_weight", t),
+               optional("query_seqlens", i32)};
   op.outputs = {required("output", t), optional("present_key", held), optional("present_value", held), optional("output_qk", t)};
   op.attributes = {{"num_heads", int64_t{0}},
                    {"kv_num_heads", int64_t{0}},
@@ -250,7 +269,8 @@ void add_group_query_ops(OpSet& ops) {
       "T[2,3,32]~small T[2,3,16]~small T[2,3,16]~small - - i32[2]{2,2} i32[]{3} num_heads=4 kv_num_heads=2 outputs=3",
       "T[2,3,32]~small T[2,3,16]~small T[2,3,16]~small - - i32[2]{1,2} i32[]{3} num_heads=4 kv_num_heads=2 outputs=3",
       "T[2,3,64]~small - - - - i32[2]{2,2} i32[1]{3} num_heads=4 kv_num_heads=2 scale=0.25 outputs=1",
-      "T[2,3,32]~small T[2,3,16]~small T[2,3,16]~small T[2,2,0,8] T[2,2,0,8] i32[2]{2,2} i32[]{3} num_heads=4 kv_num_heads=2 outputs=3",
+      "T[2,3,32]~small T[2,3,16]~small T[2,3,16]~small T[2,2,0,8] T[2,2,0,8] i32[2]{2,2} i32[]{3} num_heads=4 kv_num_heads=2 "
+      "outputs=3",
       // One token more, into a cache that grows and one that has room; several.
       "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small T[2,2,5,8]~small T[2,2,5,8]~small i32[2]{5,5} i32[]{6} num_heads=4 "
       "kv_num_heads=2 outputs=3",
@@ -263,45 +283,57 @@ void add_group_query_ops(OpSet& ops) {
       "i32[2]{2,3} num_heads=4 kv_num_heads=2 outputs=3",
       "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small T[2,2,9,8]~small T[2,2,9,8]~small i32[2]{5,7} i32[]{9} - - - - - - - - - "
       "i32[2]{0,1} num_heads=4 kv_num_heads=2 outputs=3",
-      "T[1,3,32]~small T[1,0,16] T[1,0,16] T[1,2,8,8]~small T[1,2,8,8]~small i32[1]{4} i32[]{5} num_heads=4 kv_num_heads=2 outputs=3",
+      "T[1,3,32]~small T[1,0,16] T[1,0,16] T[1,2,8,8]~small T[1,2,8,8]~small i32[1]{4} i32[]{5} num_heads=4 kv_num_heads=2 "
+      "outputs=3",
       // What scores go through.
-      "T[2,3,32]~small T[2,3,16]~small T[2,3,16]~small - - i32[2]{1,2} i32[]{3} num_heads=4 kv_num_heads=2 softcap=1.5 causal=0,1",
+      "T[2,3,32]~small T[2,3,16]~small T[2,3,16]~small - - i32[2]{1,2} i32[]{3} num_heads=4 kv_num_heads=2 softcap=1.5 "
+      "causal=0,1",
       "T[2,3,32]~small T[2,3,16]~small T[2,3,16]~small - - i32[2]{2,2} i32[]{3} num_heads=4 kv_num_heads=2 local_window_size=1,2",
       "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small T[2,2,8,8]~small T[2,2,8,8]~small i32[2]{4,6} i32[]{7} num_heads=4 "
       "kv_num_heads=2 local_window_size=3 smooth_softmax=1",
       "T[2,3,32]~small T[2,3,16]~small T[2,3,16]~small - - i32[2]{2,2} i32[]{3} - - - - T[4]~small num_heads=4 kv_num_heads=2",
-      "T[2,3,32]~small T[2,3,16]~small T[2,3,16]~small - - i32[2]{2,2} i32[]{3} - - - T[2,1,3,3]~small num_heads=4 kv_num_heads=2 "
+      "T[2,3,32]~small T[2,3,16]~small T[2,3,16]~small - - i32[2]{2,2} i32[]{3} - - - T[2,1,3,3]~small num_heads=4 "
+      "kv_num_heads=2 "
       "qk_output=0,1,2 outputs=4",
-      "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small T[2,2,8,8]~small T[2,2,8,8]~small i32[2]{4,6} i32[]{7} - - - T[1,4,1,7]~small "
+      "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small T[2,2,8,8]~small T[2,2,8,8]~small i32[2]{4,6} i32[]{7} - - - "
+      "T[1,4,1,7]~small "
       "num_heads=4 kv_num_heads=2 qk_output=1,2 local_window_size=3 outputs=4",
       // Rotated: by place, by given places, in part.
-      "T[2,3,64]~small T[2,3,32]~small T[2,3,32]~small - - i32[2]{1,2} i32[]{3} T[16,8]~small T[16,8]~small num_heads=4 kv_num_heads=2 "
+      "T[2,3,64]~small T[2,3,32]~small T[2,3,32]~small - - i32[2]{1,2} i32[]{3} T[16,8]~small T[16,8]~small num_heads=4 "
+      "kv_num_heads=2 "
       "do_rotary=1 rotary_interleaved=0,1 outputs=3",
       "T[2,1,64]~small T[2,1,32]~small T[2,1,32]~small T[2,2,8,16]~small T[2,2,8,16]~small i32[2]{4,6} i32[]{7} T[16,8]~small "
       "T[16,8]~small num_heads=4 kv_num_heads=2 do_rotary=1 outputs=3",
-      "T[2,3,64]~small T[2,3,32]~small T[2,3,32]~small - - i32[2]{2,2} i32[]{3} T[16,8]~small T[16,8]~small i64[2,3]{5,3,1,2,7,9} "
+      "T[2,3,64]~small T[2,3,32]~small T[2,3,32]~small - - i32[2]{2,2} i32[]{3} T[16,8]~small T[16,8]~small "
+      "i64[2,3]{5,3,1,2,7,9} "
       "num_heads=4 kv_num_heads=2 do_rotary=1",
       "T[1,3,64]~small T[1,3,32]~small T[1,3,32]~small T[1,2,8,16]~small T[1,2,8,16]~small i32[1]{6} i32[]{7} T[16,8]~small "
       "T[16,8]~small i64[1,3]{5,3,1} num_heads=4 kv_num_heads=2 do_rotary=1 outputs=3",
-      "T[2,3,256]~small - - - - i32[2]{2,2} i32[]{3} T[16,8]~small T[16,8]~small num_heads=4 kv_num_heads=2 do_rotary=1 outputs=3",
+      "T[2,3,256]~small - - - - i32[2]{2,2} i32[]{3} T[16,8]~small T[16,8]~small num_heads=4 kv_num_heads=2 do_rotary=1 "
+      "outputs=3",
       // Normalized heads.
       "T[2,3,32]~small T[2,3,16]~small T[2,3,16]~small - - i32[2]{2,2} i32[]{3} - - - - - - - T[8]~small T[8]~small num_heads=4 "
       "kv_num_heads=2 outputs=3",
       // A cache that slides: filling, evicting, more at once than it holds.
-      "T[1,2,32]~small T[1,2,16]~small T[1,2,16]~small T[1,2,6,8]~small T[1,2,6,8]~small i32[1]{4} i32[]{5} num_heads=4 kv_num_heads=2 "
+      "T[1,2,32]~small T[1,2,16]~small T[1,2,16]~small T[1,2,6,8]~small T[1,2,6,8]~small i32[1]{4} i32[]{5} num_heads=4 "
+      "kv_num_heads=2 "
       "local_window_size=4 sliding_window_cache=1 outputs=3",
       "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small T[2,2,6,8]~small T[2,2,6,8]~small i32[2]{6,19} i32[]{20} num_heads=4 "
       "kv_num_heads=2 local_window_size=4 sliding_window_cache=1 outputs=3",
       "T[1,8,32]~small T[1,8,16]~small T[1,8,16]~small T[1,2,6,8]~small T[1,2,6,8]~small i32[1]{18} i32[]{19} num_heads=4 "
       "kv_num_heads=2 local_window_size=6 sliding_window_cache=1 qk_output=2 outputs=4",
       // Quantised caches.
-      "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small i8[2,2,8,8] i8[2,2,8,8] i32[2]{4,6} i32[]{7} - - - - - f32[1]{0.05} f32[1]{0.03} "
+      "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small i8[2,2,8,8] i8[2,2,8,8] i32[2]{4,6} i32[]{7} - - - - - f32[1]{0.05} "
+      "f32[1]{0.03} "
       "num_heads=4 kv_num_heads=2 k_quant_type=PER_TENSOR v_quant_type=PER_TENSOR outputs=3",
-      "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small i8[2,2,6,8] i8[2,2,6,8] i32[2]{6,6} i32[]{7} - - - - - f32[1,2,1,8]~positive "
+      "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small i8[2,2,6,8] i8[2,2,6,8] i32[2]{6,6} i32[]{7} - - - - - "
+      "f32[1,2,1,8]~positive "
       "f32[1,2,1,8]~positive num_heads=4 kv_num_heads=2 k_quant_type=PER_CHANNEL v_quant_type=PER_CHANNEL outputs=3",
-      "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small u8[2,2,8,4] u8[2,2,8,4] i32[2]{4,6} i32[]{7} - - - - - f32[1]{0.5} f32[1]{0.25} "
+      "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small u8[2,2,8,4] u8[2,2,8,4] i32[2]{4,6} i32[]{7} - - - - - f32[1]{0.5} "
+      "f32[1]{0.25} "
       "num_heads=4 kv_num_heads=2 k_quant_type=PER_TENSOR v_quant_type=PER_TENSOR kv_cache_bit_width=4 outputs=3",
-      "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small f8e4m3fn[2,2,8,8]~small f8e4m3fn[2,2,8,8]~small i32[2]{4,6} i32[]{7} - - - - - "
+      "T[2,1,32]~small T[2,1,16]~small T[2,1,16]~small f8e4m3fn[2,2,8,8]~small f8e4m3fn[2,2,8,8]~small i32[2]{4,6} i32[]{7} - - "
+      "- - - "
       "f32[1]{0.5} f32[1]{2.0} num_heads=4 kv_num_heads=2 k_quant_type=PER_TENSOR v_quant_type=PER_TENSOR outputs=3",
       "T[0,3,32] T[0,3,16] T[0,3,16] - - i32[0] i32[]{3} num_heads=4 kv_num_heads=2 outputs=3",
   };

@@ -21,7 +21,8 @@ class Expansion {
     keys_ = f_.sum(vector(LastKeys), one);
     pads_ = s_.length > 1 || f_.has(QueryLengths);
     queries_ = f_.has(QueryLengths) ? vector(QueryLengths)
-               : pads_ ? f_.add("Min", {keys_, builder.constant(Tensor::scalar<int64_t>(s_.length))}) : one;
+               : pads_              ? f_.add("Min", {keys_, builder.constant(Tensor::scalar<int64_t>(s_.length))})
+                                    : one;
     first_ = f_.difference(keys_, queries_);
     if (pads_) valid_ = f_.add("Less", {places(builder, 0, s_.length, true), queries_});
   }
@@ -37,7 +38,8 @@ class Expansion {
     how.sizes.total = read_.capacity;
     std::optional<AttentionStage> keep;
     if (f_.call().wants_output(3)) keep = read_.output == 2 ? AttentionStage::Weights : AttentionStage::Biased;
-    const AttendedValues result = add_attention(f_, how, {.q = rows[0], .k = k, .v = v, .bias = bias(seen), .sinks = sinks()}, keep);
+    const AttendedValues result =
+        add_attention(f_, how, {.q = rows[0], .k = k, .v = v, .bias = bias(seen), .sinks = sinks()}, keep);
     f_.output(0, join_heads(f_, without_padding(result.y), s_.batch, s_.heads, s_.length, s_.depth));
     if (keep) f_.output(3, scores(result.stage, seen));
   }
@@ -50,7 +52,8 @@ class Expansion {
 
   ValueId without_padding(ValueId x) { return pads_ ? f_.add("Where", {valid_, x, f_.number(0)}) : x; }
 
-  // Queries, keys and values, [batch, heads, length, depth], ready to meet; keys and values are no_value if there are no new ones.
+  // Queries, keys and values, [batch, heads, length, depth], ready to meet; keys and values are no_value if there are no new
+  // ones.
   std::array<ValueId, 3> heads() {
     std::array<ValueId, 3> rows{f_.input(Query), no_value, no_value};
     const int64_t queries = s_.heads * s_.depth;
@@ -109,7 +112,7 @@ class Expansion {
     const auto lengthened = [&](ValueId x, int64_t rows) {
       return rows >= read_.capacity ? x : f_.add("Concat", {x, zeros(read_.capacity - rows)}, {{"axis", int64_t{2}}});
     };
-    const ValueId past = read_.past == 0 ? zeros(read_.capacity) : lengthened(f_.input(port), read_.past);
+    const ValueId past = read_.past == 0 && added != no_value ? f_.number(0) : lengthened(f_.input(port), read_.past);
     if (added == no_value) return past;
     const ValueId rows = places(builder_, 0, read_.capacity, true);
     if (s_.length == 1) {
@@ -117,8 +120,9 @@ class Expansion {
       return f_.add("Where", {pads_ ? f_.add("And", {is_new, valid_}) : is_new, added, past});
     }
     // The first prompt needs no places; padding leaves what was there.
-    const ValueId all = read_.past == 0 ? lengthened(added, s_.length)
-                                        : f_.add("TensorScatter", {past, added, sized(f_, first_, {s_.batch})}, {{"axis", int64_t{2}}});
+    const ValueId all = read_.past == 0
+                            ? lengthened(added, s_.length)
+                            : f_.add("TensorScatter", {past, added, sized(f_, first_, {s_.batch})}, {{"axis", int64_t{2}}});
     return f_.add("Where", {f_.add("Less", {rows, keys_}), all, past});
   }
 
@@ -163,8 +167,9 @@ class Expansion {
   Call read_;
   HeadSizes s_;
   bool pads_ = false;
-  ValueId keys_, queries_, first_;  // By batch, [batch, 1, 1, 1]: keys there will be, queries that are no padding, the first one's place.
-  ValueId valid_ = no_value;        // [batch, 1, length, 1]: which queries are no padding.
+  ValueId keys_, queries_,
+      first_;  // By batch, [batch, 1, 1, 1]: keys there will be, queries that are no padding, the first one's place.
+  ValueId valid_ = no_value;  // [batch, 1, length, 1]: which queries are no padding.
   ValueId cos_ = no_value, sin_ = no_value;
 };
 

@@ -33,10 +33,12 @@ std::vector<Lengths> read_lengths(const OpCall& call, std::span<const Data> in, 
     lengths.queries = given.empty() ? std::min(read.sizes.length, lengths.keys) : given[b];
     lengths.added = read.added == 0 ? 0 : lengths.queries;
     const bool fits = lengths.keys >= 1 && lengths.queries >= 0 && lengths.queries <= std::min(read.sizes.length, lengths.keys) &&
-                      lengths.keys <= read.total && (read.slides || (lengths.before() <= read.past && lengths.keys <= read.capacity));
+                      lengths.keys <= read.total &&
+                      (read.slides || (lengths.before() <= read.past && lengths.keys <= read.capacity));
     if (!fits) {
-      fail(ErrorKind::InvalidArgument, title(call), ": batch ", b, " has ", lengths.keys, " keys and ", lengths.queries, " queries, where ",
-           read.total, " keys in all, ", read.sizes.length, " queries and ", read.past, " past keys are given");
+      fail(ErrorKind::InvalidArgument, title(call), ": batch ", b, " has ", lengths.keys, " keys and ", lengths.queries,
+           " queries, where ", read.total, " keys in all, ", read.sizes.length, " queries and ", read.past,
+           " past keys are given");
     }
     result.push_back(lengths);
   }
@@ -54,7 +56,8 @@ int64_t resident(int64_t keys, const Call& read) {
 // The numbers of a cache: what lies in it times its scale.
 class Cache {
  public:
-  Cache(std::span<const Data> in, const Call& read, bool values) : read_(read), held_(doubles_at(in, values ? PastValue : PastKey)) {
+  Cache(std::span<const Data> in, const Call& read, bool values)
+      : read_(read), held_(doubles_at(in, values ? PastValue : PastKey)) {
     const Tensor* scale = tensor_at(in, values ? ValueScale : KeyScale);
     const HeadSizes& s = read.sizes;
     if (read.code != Code::Plain) {
@@ -96,7 +99,8 @@ class Cache {
     }
     const size_t bytes = bytes_of(present.dtype(), length);
     const size_t first = ((b * size(read_.sizes.shared) + head) * size(read_.capacity) + row) * bytes;
-    Tensor place = Tensor::writable_view({present.dtype(), Shape{static_cast<int64_t>(length)}}, present.writable_bytes().subspan(first, bytes), nullptr);
+    Tensor place = Tensor::writable_view({present.dtype(), Shape{static_cast<int64_t>(length)}},
+                                         present.writable_bytes().subspan(first, bytes), nullptr);
     store(place, std::span<const double>(stored));
   }
 
@@ -107,10 +111,14 @@ class Cache {
   }
   double coded(double value) const {
     switch (read_.code) {
-      case Code::Plain: return value;
-      case Code::Float8: return static_cast<double>(from_f8(DType::F8E4M3FN, to_f8(DType::F8E4M3FN, value, true)));
-      case Code::Bytes: return std::clamp(std::nearbyint(value), -128.0, 127.0);
-      case Code::HalfBytes: return std::clamp(std::nearbyint(value), -8.0, 7.0);
+      case Code::Plain:
+        return value;
+      case Code::Float8:
+        return static_cast<double>(from_f8(DType::F8E4M3FN, to_f8(DType::F8E4M3FN, value, true)));
+      case Code::Bytes:
+        return std::clamp(std::nearbyint(value), -128.0, 127.0);
+      case Code::HalfBytes:
+        return std::clamp(std::nearbyint(value), -8.0, 7.0);
     }
     return value;
   }
@@ -163,13 +171,15 @@ void normalize(std::vector<double>& x, std::span<const double> weight, double ep
 }
 
 // Where each query is, by which its angles are chosen. Padding is at 0.
-std::vector<int64_t> positions_of(const OpCall& call, std::span<const Data> in, const Call& read, const std::vector<Lengths>& lengths) {
+std::vector<int64_t> positions_of(const OpCall& call, std::span<const Data> in, const Call& read,
+                                  const std::vector<Lengths>& lengths) {
   const std::vector<int64_t> given = integers_at(in, Positions);
   const bool prompt = is_prompt(call, read);
   const int64_t table = call.input(Cos).shape[0];
   const int64_t columns = given.empty() ? 0 : call.input(Positions).shape[1];
   if (!given.empty() && !prompt && columns != read.sizes.length) {
-    fail(ErrorKind::InvalidArgument, title(call), ": position_ids have ", columns, " columns for ", read.sizes.length, " queries");
+    fail(ErrorKind::InvalidArgument, title(call), ": position_ids have ", columns, " columns for ", read.sizes.length,
+         " queries");
   }
   std::vector<int64_t> result;
   for (size_t b = 0; b < lengths.size(); ++b) {
@@ -210,8 +220,10 @@ void prepare(const OpCall& call, std::span<const Data> in, const Call& read, con
   if (read.added > 0) turn(heads.k, read.sizes.shared, read, cos, sin, positions);
 }
 
-// Rows of one batch, [shared, rows, depth]: those of the past that are there, then those of this call, as they come out of the cache.
-std::vector<double> gathered(const Call& read, const Cache& cache, std::span<const double> added, size_t b, const Lengths& lengths) {
+// Rows of one batch, [shared, rows, depth]: those of the past that are there, then those of this call, as they come out of the
+// cache.
+std::vector<double> gathered(const Call& read, const Cache& cache, std::span<const double> added, size_t b,
+                             const Lengths& lengths) {
   const HeadSizes& s = read.sizes;
   const auto depth = size(s.depth);
   const int64_t before = resident(lengths.before(), read);
@@ -259,10 +271,18 @@ void write_present(const Call& read, const Cache& cache, std::span<const double>
 class Run {
  public:
   Run(const OpCall& call, std::span<const Data> in)
-      : call_(call), read_(read(call)), s_(read_.sizes), lengths_(read_lengths(call, in, read_)), heads_(read_heads(in, read_)),
-        keys_(in, read_, false), values_(in, read_, true), added_(doubles_at(in, Added)), rule_(rule(call, read_)) {
+      : call_(call),
+        read_(read(call)),
+        s_(read_.sizes),
+        lengths_(read_lengths(call, in, read_)),
+        heads_(read_heads(in, read_)),
+        keys_(in, read_, false),
+        values_(in, read_, true),
+        added_(doubles_at(in, Added)),
+        rule_(rule(call, read_)) {
     prepare(call, in, read_, lengths_, heads_);
-    if (!added_.empty()) steps_ = broadcast_strides(in[Added].tensor().shape(), Shape{s_.batch, s_.heads, s_.length, read_.total});
+    if (!added_.empty())
+      steps_ = broadcast_strides(in[Added].tensor().shape(), Shape{s_.batch, s_.heads, s_.length, read_.total});
     rule_.sinks = doubles_at(in, Sinks);
     if (rule_.sinks.empty() && call.integer("smooth_softmax", -1) == 1) rule_.sinks.assign(size(s_.heads), 0);
     if (call.wants_output(3) && read_.output > 0) keep_ = read_.output == 1 ? AttentionStage::Biased : AttentionStage::Weights;
@@ -271,7 +291,9 @@ class Run {
 
   void run(Outputs& out) {
     const std::vector<Type> types = infer_outputs(call_);
-    const auto allocate = [&](size_t i) { return call_.wants_output(i) ? &out.allocate(i, std::get<TensorType>(types[i])) : nullptr; };
+    const auto allocate = [&](size_t i) {
+      return call_.wants_output(i) ? &out.allocate(i, std::get<TensorType>(types[i])) : nullptr;
+    };
     Tensor* const present_key = allocate(1);
     Tensor* const present_value = allocate(2);
     Tensor* const scores = allocate(3);
@@ -317,7 +339,8 @@ class Run {
       std::copy_n(result.y.begin() + static_cast<std::ptrdiff_t>(row * size(s_.depth)), size(s_.depth),
                   y_.begin() + static_cast<std::ptrdiff_t>(b * whole + row * size(s_.depth)));
       if (!keep_) continue;
-      double* const scores = scores_.data() + (b * size(s_.heads) * size(s_.length) + row) * size(read_.total) + size(first_key(b));
+      double* const scores =
+          scores_.data() + (b * size(s_.heads) * size(s_.length) + row) * size(read_.total) + size(first_key(b));
       for (size_t j = 0; j < keys; ++j) {
         const double score = result.stage[row * keys + j];
         scores[j] = score == -infinity ? 0 : score;  // ONNX Runtime's 0 where keys are out of sight.

@@ -172,7 +172,8 @@ TEST(OnnxOpsets, a_mask_column_of_old_attention_counts_for_every_key) {
   };
   EXPECT_EQ(summary(read(24, {"q", "k", "k", "m"})), "Attention(q,k,k,m)->y");
   EXPECT_EQ(summary(read(23, {"q", "k", "k"})), "Attention(q,k,k)->y");
-  EXPECT_EQ(summary(read(23, {"q", "k", "k", "m"})), "Shape(k)->n/Shape; Expand(m,n/Shape)->n/Expand; Attention(q,k,k,n/Expand)->y");
+  EXPECT_EQ(summary(read(23, {"q", "k", "k", "m"})),
+            "Shape(k)->n/Shape; Expand(m,n/Shape)->n/Expand; Attention(q,k,k,n/Expand)->y");
   EXPECT_THAT(summary(read(23, {"q", "k", "k", "m", "p", "p"})), HasSubstr("Add(n/Shape,n/Shape#2)->n/Add; Expand(m,n/Add)"));
 }
 
@@ -187,7 +188,8 @@ TEST(OnnxOpsets, what_onnx_runtime_fused_is_taken_apart) {
   EXPECT_EQ(summary(conv), "Conv(x,w,b)->n/Conv; Add(n/Conv,z)->n/Add; Relu(n/Add)->y");
   EXPECT_EQ(summary(read_contrib("NhwcConv", "", {"x", "w"})), "Conv(x,w)->y");
   EXPECT_EQ(attribute_of<std::string>(read_contrib("NhwcConv", "", {"x", "w"}), "layout"), "NHWC");
-  const Graph gemm = read_contrib("FusedGemm", attribute("activation", "LeakyRelu") + attribute("activation_alpha", 0.25F), {"b", "b"});
+  const Graph gemm =
+      read_contrib("FusedGemm", attribute("activation", "LeakyRelu") + attribute("activation_alpha", 0.25F), {"b", "b"});
   EXPECT_EQ(gemm.nodes()[0].op, "Gemm");
   EXPECT_EQ(gemm.nodes()[1].op, "LeakyRelu");
   EXPECT_EQ(attribute_of<float>(gemm, "alpha"), 0.25F);

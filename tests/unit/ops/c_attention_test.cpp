@@ -42,7 +42,8 @@ TEST(Attention, a_query_that_sees_nothing_gives_zeros) {
   EXPECT_THAT(result("Attention " + inputs + "- - - i64[1]{0} is_causal=1"), Each(0));
 }
 
-// ONNX's evaluator makes a causal mask of one row from a mask of one row; its function, which is the operator's meaning, one for every query.
+// ONNX's evaluator makes a causal mask of one row from a mask of one row; its function, which is the operator's meaning, one for
+// every query.
 TEST(Attention, a_mask_of_one_row_counts_for_every_query) {
   const std::string inputs = "Attention f32[1,1,2,1]{0,0} f32[1,1,2,1]{0,0} f32[1,1,2,1]{1,3} ";
   EXPECT_THAT(result(inputs + "f32[1,2]{0,0} is_causal=1"), ElementsAre(1, 2));
@@ -53,7 +54,8 @@ TEST(Attention, a_mask_of_one_row_counts_for_every_query) {
 TEST(Attention, the_product_shown_is_not_capped) {
   const std::string inputs = "Attention f32[1,1,1,1]{3} f32[1,1,1,1]{2} f32[1,1,1,1]{1} scale=1.0 softcap=1.0 outputs=4 ";
   EXPECT_THAT(result(inputs + "qk_matmul_output_mode=0", 3), ElementsAre(6));
-  EXPECT_THAT(result(inputs + "qk_matmul_output_mode=1", 3), ElementsAre(static_cast<double>(static_cast<float>(std::tanh(6.0)))));
+  EXPECT_THAT(result(inputs + "qk_matmul_output_mode=1", 3),
+              ElementsAre(static_cast<double>(static_cast<float>(std::tanh(6.0)))));
 }
 
 TEST(Attention, a_short_mask_shuts_out_the_keys_behind_it) {
@@ -84,20 +86,39 @@ TEST(Attention, refuses_what_does_not_fit) {
   EXPECT_THAT(refusal(heads + "qk_matmul_output_mode=4"), HasSubstr("not 0 to 3"));
 }
 
+// Empty tensors may have a huge dimension; outputs may be far larger than inputs.
+TEST(Attention, sizes_without_elements_cost_nothing) {
+  EXPECT_EQ(result("Attention f32[1,268435456,0,4] f32[1,1,2,4] f32[1,1,2,4]").size(), 0U);
+  EXPECT_EQ(result("Attention f32[1,1,1,0] f32[1,1,268435456,0] f32[1,1,268435456,0]").size(), 0U);
+  EXPECT_EQ(result("CausalConvWithState f32[268435456,1,0] f32[1,1,3]").size(), 0U);
+  EXPECT_EQ(result("RotaryEmbedding f32[268435456,1,1,0] f32[3,0] f32[3,0] i64[1,1]{0}").size(), 0U);
+  EXPECT_EQ(result("LinearAttention f32[268435456,1,0] f32[268435456,1,0] f32[268435456,1,0] update_rule=linear q_num_heads=1 "
+                   "kv_num_heads=1")
+                .size(),
+            0U);
+  EXPECT_THAT(refusal("Attention f32[1,1,4000000,1] f32[1,1,1,1] f32[1,1,1,4000000]"), HasSubstr("memory"));
+  EXPECT_THAT(
+      refusal(
+          "LinearAttention f32[1,1,0] f32[1,1,0] f32[1,1,1] update_rule=linear q_num_heads=4611686018427387904 kv_num_heads=1"),
+      HasSubstr("memory"));
+}
+
 TEST(Rotary, refuses_places_outside_of_the_table) {
   EXPECT_THAT(refusal("RotaryEmbedding f32[1,1,1,4] f32[3,2] f32[3,2] i64[1,1]{3}"), HasSubstr("position 3 is outside of the 3"));
   EXPECT_THAT(refusal("RotaryEmbedding f32[1,1,1,4] f32[3,2] f32[3,2] i64[1,1]{-4}"), HasSubstr("position -4"));
   EXPECT_THAT(refusal("RotaryEmbedding f32[1,1,1,5] f32[3,2] f32[3,2] i64[1,1]{0}"), HasSubstr("in pairs"));
   EXPECT_THAT(refusal("RotaryEmbedding f32[1,1,1,4] f32[3,1] f32[3,2] i64[1,1]{0}"), HasSubstr("angles are wanted"));
   EXPECT_THAT(refusal("RotaryEmbedding f32[1,1,8] f32[3,2] f32[3,2] i64[1,1]{0}"), HasSubstr("num_heads"));
-  EXPECT_THAT(refusal("RotaryEmbedding f32[1,1,1,4] f32[3,2] f32[3,2] i64[1,1]{0} rotary_embedding_dim=6"), HasSubstr("6 elements"));
+  EXPECT_THAT(refusal("RotaryEmbedding f32[1,1,1,4] f32[3,2] f32[3,2] i64[1,1]{0} rotary_embedding_dim=6"),
+              HasSubstr("6 elements"));
 }
 
 TEST(LinearAttention, refuses_gates_that_its_rule_lacks) {
   const std::string rows = "LinearAttention f32[1,2,4] f32[1,2,4] f32[1,2,4] ";
   EXPECT_THAT(refusal(rows + "q_num_heads=2 kv_num_heads=2"), HasSubstr("needs decay and needs beta"));
   EXPECT_THAT(refusal(rows + "- f32[1,2,2] update_rule=linear q_num_heads=2 kv_num_heads=2"), HasSubstr("forbids decay"));
-  EXPECT_THAT(refusal(rows + "- f32[1,2,3] update_rule=gated q_num_heads=2 kv_num_heads=2"), HasSubstr("last dimension must be 2 or 4"));
+  EXPECT_THAT(refusal(rows + "- f32[1,2,3] update_rule=gated q_num_heads=2 kv_num_heads=2"),
+              HasSubstr("last dimension must be 2 or 4"));
   EXPECT_THAT(refusal(rows + "update_rule=linear q_num_heads=2 kv_num_heads=0"), HasSubstr("kv_num_heads 0"));
 }
 

@@ -67,7 +67,8 @@ void split_conv(NodeDraft& draft, bool channels_last) {
   std::map<std::string_view, float> parameters;
   if (!activation.empty()) {
     const Activation& known = activation_named(activation);
-    if (given.size() > known.parameters.size()) fail(ErrorKind::InvalidModel, "activation_params has ", given.size(), " numbers for ", activation);
+    if (given.size() > known.parameters.size())
+      fail(ErrorKind::InvalidModel, "activation_params has ", given.size(), " numbers for ", activation);
     for (size_t i = 0; i < given.size(); ++i) parameters[known.parameters[i]] = given[i];
   }
   const DType dtype = draft.dtype_or_float(0);
@@ -86,7 +87,8 @@ void split_conv(NodeDraft& draft, bool channels_last) {
 void split_gemm(NodeDraft& draft) {
   const auto activation = draft.take<std::string>("activation", "");
   std::map<std::string_view, float> parameters;
-  for (const auto& [attribute, name] : {std::pair<const char*, const char*>{"activation_alpha", "alpha"}, {"activation_beta", "beta"},
+  for (const auto& [attribute, name] : {std::pair<const char*, const char*>{"activation_alpha", "alpha"},
+                                        {"activation_beta", "beta"},
                                         {"activation_gamma", "gamma"}}) {
     if (const auto value = draft.take<float>(attribute)) parameters[name] = *value;
   }
