@@ -205,5 +205,39 @@ TEST(OnnxOpsets, unknown_operators_load_as_themselves) {
   EXPECT_EQ(attribute_of<Ints>(graph, "axes"), Ints{1});
 }
 
+// In opset 23 a mask of one column counts for every key.
+TEST(OnnxOpsets, a_mask_column_of_old_attention_counts_for_every_key) {
+  const auto read = [](int64_t version, const Names& inputs) {
+    return read_text(model(input("q", {1, 2, 3, 4}) + input("k", {1, 2, 5, 4}) + input("m", {3, 1}) + input("p", {1, 2, 6, 4}) +
+                               node("Attention", inputs, {"y"}, "", "n") + output("y"),
+                           version));
+  };
+  EXPECT_EQ(summary(read(24, {"q", "k", "k", "m"})), "Attention(q,k,k,m)->y");
+  EXPECT_EQ(summary(read(23, {"q", "k", "k"})), "Attention(q,k,k)->y");
+  EXPECT_EQ(summary(read(23, {"q", "k", "k", "m"})),
+            "Shape(k)->n/Shape; Expand(m,n/Shape)->n/Expand; Attention(q,k,k,n/Expand)->y");
+  EXPECT_THAT(summary(read(23, {"q", "k", "k", "m", "p", "p"})), HasSubstr("Add(n/Shape,n/Shape#2)->n/Add; Expand(m,n/Add)"));
+}
+
+Graph read_contrib(std::string_view op, std::string_view attributes, const Names& inputs) {
+  const std::string graph = input("x", {1, 3, 4, 4}) + input("w", {2, 3, 1, 1}) + input("b", {2}) + input("z", {1, 2, 4, 4}) +
+                            node(op, inputs, {"y"}, bytes(7, "com.microsoft") + std::string(attributes), "n") + output("y");
+  return read_text(model(graph, 21, opset(1, "com.microsoft")));
+}
+
+TEST(OnnxOpsets, what_onnx_runtime_fused_is_taken_apart) {
+  const Graph conv = read_contrib("FusedConv", attribute("activation", "Relu"), {"x", "w", "b", "z"});
+  EXPECT_EQ(summary(conv), "Conv(x,w,b)->n/Conv; Add(n/Conv,z)->n/Add; Relu(n/Add)->y");
+  EXPECT_EQ(summary(read_contrib("NhwcConv", "", {"x", "w"})), "Conv(x,w)->y");
+  EXPECT_EQ(attribute_of<std::string>(read_contrib("NhwcConv", "", {"x", "w"}), "layout"), "NHWC");
+  const Graph gemm =
+      read_contrib("FusedGemm", attribute("activation", "LeakyRelu") + attribute("activation_alpha", 0.25F), {"b", "b"});
+  EXPECT_EQ(gemm.nodes()[0].op, "Gemm");
+  EXPECT_EQ(gemm.nodes()[1].op, "LeakyRelu");
+  EXPECT_EQ(attribute_of<float>(gemm, "alpha"), 0.25F);
+  EXPECT_EQ(gemm.nodes()[1].origin.op, "com.microsoft:FusedGemm");
+  EXPECT_EQ(summary(read_contrib("FusedGemm", "", {"b", "b"})), "Gemm(b,b)->y");
+}
+
 }  // namespace
 }  // namespace unmoor

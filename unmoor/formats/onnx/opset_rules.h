@@ -33,6 +33,8 @@ void refuse_before_6(NodeDraft& draft);  // Operators whose form before opset 6 
 
 // Scan before opset 9 (opset_scan.cpp).
 void modernize_scan(NodeDraft& draft);
+// com.microsoft's FusedConv, FusedGemm, NhwcConv and NhwcFusedConv become the operators that were fused (contrib_fused.cpp).
+void split_fused(NodeDraft& draft);
 
 // Resize and Upsample (opset_resize.cpp).
 void modernize_resize(NodeDraft& draft);
