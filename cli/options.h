@@ -27,6 +27,7 @@ struct Options {
   std::vector<std::string> ops;       // --op
   std::string category;
   std::string case_text;
+  std::string onnx_tests;             // A folder of ONNX's test layout.
   uint64_t seed = 0;
   std::string range;                  // LOW,HIGH for generated floats
   size_t threads = 0;                 // 0: as many as cores
@@ -39,6 +40,8 @@ struct Options {
   bool no_fuse = false;
   bool hash = false;
   bool exit_zero = false;
+  std::string write_cases;            // A folder for cases in ONNX's test layout.
+  bool dry_run = false;               // conformance: only where each case would run
   bool serve = false;                 // bench: answer requests on standard input
 };
 

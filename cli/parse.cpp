@@ -173,9 +173,16 @@ void add_device_tools(CLI::App& app, Options& options) {
   auto& conformance = add_tool(app, options, "conformance", "Every operator's cases on a device against the reference",
                                "unmoor conformance --on opencl --op Softmax,MatMul")
                           .on("cpu").settings().threads().results().tool();
-  conformance.add_option("--op", options.ops, "only these operators")->type_name("TYPE,...")->allow_extra_args(false)->delimiter(',');
-  conformance.add_option("--category", options.category, "only operators of this category: conv, matmul, …")->type_name("NAME");
-  conformance.add_option("--case", options.case_text, "one case: \"Softmax f32[2,17,3] axis=1\"")->type_name("CASE");
+  auto* const tests = conformance.add_option("--onnx-tests", options.onnx_tests, "runs ONNX's own test layout instead: every folder below this one with model.onnx and test_data_set_N/*.pb");
+  tests->type_name("FOLDER");
+  conformance.add_option("--op", options.ops, "only these operators")->type_name("TYPE,...")->allow_extra_args(false)->delimiter(',')->excludes(tests);
+  conformance.add_option("--category", options.category, "only operators of this category: conv, matmul, …")->type_name("NAME")->excludes(tests);
+  conformance.add_option("--case", options.case_text, "one case: \"Softmax f32[2,17,3] axis=1\"; with --onnx-tests, what a folder's path must contain")
+      ->type_name("CASE");
+  auto* const dry = conformance.add_flag("--dry-run", options.dry_run, "only says where the planner would put each case; runs nothing");
+  dry->excludes(tests);
+  conformance.add_option("--write", options.write_cases, "writes the cases in ONNX's test layout, with the reference's outputs, for other runtimes")
+      ->type_name("FOLDER")->excludes(tests)->excludes(dry);
 }
 
 }  // namespace

@@ -9,6 +9,7 @@
 #include "unmoor/base/error.h"
 #include "unmoor/formats/npy.h"
 #include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/archive.h"
 #include "unmoor/workbench/dump.h"
 
 namespace unmoor::cli {
@@ -43,21 +44,20 @@ Statistics statistics_of(const Tensor& tensor) {
   return result;
 }
 
-// Outputs as an archive holds them: sequences and maps under names of their own.
-void flatten(const std::string& name, const Data& data, std::map<std::string, Tensor, std::less<>>& tensors) {
-  if (data.is_tensor()) {
-    tensors[name] = data.tensor();
-  } else if (data.is_sequence()) {
-    for (size_t i = 0; i < data.sequence().items.size(); ++i) flatten(cat(name, "/", i), data.sequence().items[i], tensors);
-  } else if (data.is_map()) {
-    tensors[cat(name, "/keys")] = data.map().keys;
-    for (size_t i = 0; i < data.map().values.size(); ++i) flatten(cat(name, "/values/", i), data.map().values[i], tensors);
-  }
+// Where a value is no tensor: how many items it has, and how they start.
+std::string describe_items(const std::string& name, const Data& data, json& entry) {
+  constexpr size_t width = 60;
+  const size_t count = data.is_map() ? data.map().values.size() : data.is_sequence() ? data.sequence().items.size() : 0;
+  entry["items"] = count;
+  entry["value"] = short_value(data, width);
+  if (!data.is_sequence() || count == 0) return fmt::format("{} = {}\n", shortened(name, 28), short_value(data, width));
+  return fmt::format("{}: {} items, the first is {}\n", shortened(name, 28), count, short_value(data.sequence().items[0], width));
 }
 
 void describe_outputs(const NamedData& outputs, json& result, std::string& text) {
   Table table({"output", "dtype", "shape", "min", "max", "mean", "nan", "inf"}, "lllrrrrr");
   result["outputs"] = json::array();
+  std::string items;
   for (const auto& [name, data] : outputs) {
     json entry = type_json(name, type_of(data));
     if (data.is_tensor()) {
@@ -73,10 +73,11 @@ void describe_outputs(const NamedData& outputs, json& result, std::string& text)
       for (const char* key : {"min", "max", "mean"}) entry[key] = nullptr;
       entry["nan"] = entry["inf"] = 0;
       table.add({shortened(name, 28), to_text(type_of(data)), "", "", "", "", "", ""});
+      items += describe_items(name, data, entry);
     }
     result["outputs"].push_back(std::move(entry));
   }
-  text += table.text();
+  text += table.text() + items;
 }
 
 std::string explain(const PlanInfo& plan, bool every_kernel) {
@@ -138,8 +139,8 @@ Outcome run_command(const Options& options, json& result) {
     outcome.text += fmt::format("wrote {} values into {}\n", dump->count(), options.dump);
   }
   if (!options.output.empty()) {
-    std::map<std::string, Tensor, std::less<>> tensors;
-    for (const auto& [name, data] : outputs) flatten(name, data, tensors);
+    NamedTensors tensors;
+    for (const auto& [name, data] : outputs) add_to_archive(name, data, tensors);
     write_npz(tensors, options.output);
     outcome.text += fmt::format("wrote {}\n", options.output);
   }

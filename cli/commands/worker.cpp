@@ -41,9 +41,10 @@ int worker_main(int argc, char** argv) {
   if (what == "--worker-probe" && argc == 3) {
     return answer_with([&] { return probe_backend(*make_backend(argv[2]), open_cpu); });
   }
-  if (what == "--worker-cases" && argc >= 3) {
-    return serve_cases([&] { return open_devices(parse_device(argv[2]), parse_settings(argv + 3, argc - 3), {}); });
-  }
+  const auto open = [&] { return open_devices(parse_device(argv[2]), parse_settings(argv + 3, argc - 3), {}); };
+  if (what == "--worker-cases" && argc >= 3) return serve_cases(open);
+  if (what == "--worker-placements" && argc >= 3) return serve_placements(open);
+  if (what == "--worker-onnx-tests" && argc >= 3) return serve_onnx_tests(open);
   fail(ErrorKind::InvalidArgument, "'", what, "' is no worker of Unmoor");
 }
 

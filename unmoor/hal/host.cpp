@@ -7,6 +7,7 @@
 #include <cstring>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/memory.h"
 
 namespace unmoor {
 namespace {
@@ -20,6 +21,7 @@ class HostBuffer : public Buffer {
     const size_t step = bytes >= 2 * huge_page ? huge_page : alignment;
     if (bytes > size_t{1} << 62) fail(ErrorKind::OutOfMemory, "a buffer of ", bytes, " bytes was asked for");
     const size_t rounded = (std::max<size_t>(bytes, 1) + step - 1) / step * step;
+    taken_ = TakenMemory(rounded);
     memory_.reset(static_cast<std::byte*>(std::aligned_alloc(step, rounded)));
     if (!memory_) fail(ErrorKind::OutOfMemory, "no memory for a buffer of ", bytes, " bytes");
     if (step == huge_page) ::madvise(memory_.get(), rounded, MADV_HUGEPAGE);
@@ -32,6 +34,7 @@ class HostBuffer : public Buffer {
     void operator()(std::byte* memory) const { std::free(memory); }
   };
   size_t bytes_;
+  TakenMemory taken_;
   std::unique_ptr<std::byte, Free> memory_;
 };
 

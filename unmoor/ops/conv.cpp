@@ -7,21 +7,9 @@ namespace unmoor {
 
 namespace {
 
-Cost conv_cost(const OpCall& call) {
-  const Shape x = canonical(call, call.input(0).shape);
-  const Shape& w = call.input(1).shape;
-  if (!x.has_rank() || !w.has_rank()) return {0, bytes_moved(call)};
-  return {convolution_flop(convolution_of(call, x, w)), bytes_moved(call)};
-}
-
 void conv_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
-  const Convolution convolution = convolution_of(call, canonical(call, in[0].tensor().shape()), in[1].tensor().shape());
   Tensor& result = out.allocate(0, call.output(0));
-  std::vector<double> y = convolve(convolution, read_canonical<double>(call, in[0].tensor()), doubles(in[1].tensor()));
-  const std::vector<double> bias = doubles_at(in, 2);
-  const auto positions = static_cast<size_t>(Shape(convolution.window.output).elements());
-  for (size_t i = 0; !bias.empty() && i < y.size(); ++i) y[i] += bias[i / positions % bias.size()];
-  write_canonical(call, result, y);
+  write_canonical(call, result, convolved(call, in));
 }
 
 Op conv() {
@@ -40,7 +28,7 @@ Op conv() {
     return infer_convolution(call, call.input(0).shape, w, call.input(0).dtype);
   };
   op.reference = conv_reference;
-  op.cost = conv_cost;
+  op.cost = [](const OpCall& call) { return convolution_cost(call); };
   op.rounding = Rounding::Sum;
   op.category = Category::Convolution;
   op.cases = {"T[1,3,8,8]~small T[4,3,3,3]~small! T[4]! pads=[1,1,1,1],[0,1,0,1],[0,0,0,0]",

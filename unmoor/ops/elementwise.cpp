@@ -204,13 +204,6 @@ void fold_reference(const OpCall& call, std::span<const Data> in, Outputs& out, 
   });
 }
 
-// The greater or lesser of two; NaN if either is, as NumPy's maximum and minimum.
-template <class T>
-T extreme(T a, T b, bool maximum) {
-  if (a != a) return a;
-  if (b != b) return b;
-  return (maximum ? a < b : b < a) ? b : a;
-}
 
 Op fold(std::string name, std::string summary, const std::vector<DType>& dtypes, Rounding rounding, std::string output) {
   Op op;

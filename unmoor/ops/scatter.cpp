@@ -133,7 +133,7 @@ void run_scatter_nd(const OpCall& call, std::span<const Data> in, Outputs& out) 
   const int64_t slice = data.shape().elements(depth, data.shape().rank());
   const int64_t rows = shape.elements(0, shape.rank() - 1);
   Targets targets;
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t row = 0; row < rows && (depth > 0 || slice > 0); ++row) {  // Rows without either are no data and may be 2^40.
     int64_t to = 0;
     for (size_t k = 0; k < depth; ++k) {
       to += wrapped_index(call, indices[static_cast<size_t>(row) * depth + k], data.shape()[k]) * strides[k];

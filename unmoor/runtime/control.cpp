@@ -2,7 +2,8 @@
 #include <cstring>
 
 #include "unmoor/base/error.h"
-#include "unmoor/runtime/state.h"
+#include "unmoor/runtime/body.h"
+#include "unmoor/runtime/generation.h"
 #include "unmoor/tensor/convert.h"
 
 namespace unmoor {
@@ -10,33 +11,6 @@ namespace {
 
 constexpr size_t value_plan_limit = 8;  // A body planned for more sets of values than this is planned for types only.
 constexpr size_t session_limit = 256;   // Bodies kept; then the oldest plans go.
-
-// Shows the values of a body under the name of its node.
-class BodyObserver : public Observer {
- public:
-  BodyObserver(Observer* outer, std::string prefix, std::string suffix)
-      : outer_(outer), prefix_(std::move(prefix)), suffix_(std::move(suffix)) {}
-  bool wants(const ValueInfo& info) override { return outer_ != nullptr && outer_->wants(renamed(info)); }
-  void on_value(const ValueInfo& info, const Data& data) override { outer_->on_value(renamed(info), data); }
-
- private:
-  ValueInfo renamed(const ValueInfo& info) const {
-    ValueInfo result = info;
-    result.name = cat(prefix_, info.name, suffix_);
-    result.node = cat(prefix_, info.node);
-    return result;
-  }
-  Observer* outer_;
-  std::string prefix_;
-  std::string suffix_;
-};
-
-const Graph& body_of(const Node& node, std::string_view key) {
-  const auto found = node.attributes.find(key);
-  const auto* body = found == node.attributes.end() ? nullptr : std::get_if<SubGraph>(&found->second);
-  if (body == nullptr || *body == nullptr) fail(ErrorKind::InvalidModel, "it has no '", key, "'");
-  return **body;
-}
 
 int64_t integer_of(const Node& node, std::string_view key, int64_t otherwise) {
   const auto found = node.attributes.find(key);
@@ -58,13 +32,11 @@ bool truth(const Data& data, std::string_view what) {
   return integers(tensor)[0] != 0;
 }
 
-std::string label(const Node& node) { return node.origin.name.empty() ? node.name : node.origin.name; }
-
 std::vector<Data> run_if(const Node& node, std::vector<Data> inputs, BodySessions& bodies, Observer* observer) {
   const bool taken = truth(inputs.at(0), "its condition");
   const std::string_view branch = taken ? "then_branch" : "else_branch";
   inputs.erase(inputs.begin());
-  BodyObserver shown(observer, cat(label(node), "/", branch, "/"), "");
+  BodyObserver shown(observer, cat(node_label(node), "/", branch, "/"), "");
   return bodies.get(body_of(node, branch), inputs, true).run_in_order(std::move(inputs), observer == nullptr ? nullptr : &shown);
 }
 
@@ -128,7 +100,7 @@ std::vector<Data> run_loop(const Node& node, std::vector<Data> inputs, BodySessi
     std::vector<Data> arguments{Tensor::scalar<int64_t>(iteration), Tensor::scalar<bool>(going)};
     std::ranges::copy(carried, std::back_inserter(arguments));
     std::ranges::copy(captured, std::back_inserter(arguments));
-    BodyObserver shown(observer, cat(label(node), "/body/"), cat("#", iteration));
+    BodyObserver shown(observer, cat(node_label(node), "/body/"), cat("#", iteration));
     Session& session = bodies.get(body, arguments, false);
     auto results = session.run_in_order(std::move(arguments), observer == nullptr ? nullptr : &shown);
     going = truth(results[0], "its body's condition");
@@ -188,7 +160,7 @@ std::vector<Data> run_scan(const Node& node, std::vector<Data> inputs, BodySessi
       arguments.emplace_back(slice_of(inputs[kept + i].tensor(), axes[i], static_cast<size_t>(at)));
     }
     std::copy(inputs.end() - static_cast<std::ptrdiff_t>(captures), inputs.end(), std::back_inserter(arguments));
-    BodyObserver shown(observer, cat(label(node), "/body/"), cat("#", step));
+    BodyObserver shown(observer, cat(node_label(node), "/body/"), cat("#", step));
     Session& session = bodies.get(body, arguments, false);
     auto results = session.run_in_order(std::move(arguments), observer == nullptr ? nullptr : &shown);
     for (size_t i = 0; i < kept; ++i) carried[i] = std::move(results[i]);
@@ -203,7 +175,53 @@ std::vector<Data> run_scan(const Node& node, std::vector<Data> inputs, BodySessi
   return carried;
 }
 
+// The element that each input gives to round `step`: of a sequence that one, of all else itself.
+std::vector<Data> round_arguments(const std::vector<Data>& inputs, size_t own, size_t step) {
+  std::vector<Data> arguments;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arguments.push_back(i < own && inputs[i].is_sequence() ? inputs[i].sequence().items[step] : inputs[i]);
+  }
+  return arguments;
+}
+
+std::vector<Data> run_sequence_map(const Node& node, const std::vector<Data>& inputs, BodySessions& bodies, Observer* observer) {
+  const Graph& body = body_of(node, "body");
+  const auto captures = static_cast<size_t>(integer_of(node, "captures", 0));
+  if (inputs.size() < 1 + captures) fail(ErrorKind::InvalidModel, "it has ", inputs.size(), " inputs, not at least ", 1 + captures);
+  const size_t own = inputs.size() - captures;
+  const size_t length = inputs[0].sequence().items.size();
+  for (size_t i = 1; i < own; ++i) {
+    if (!inputs[i].is_sequence() || inputs[i].sequence().items.size() == length) continue;
+    fail(ErrorKind::InvalidArgument, "its input ", i, " has ", inputs[i].sequence().items.size(), " elements, not ", length, " as input 0");
+  }
+  std::vector<Sequence> made(body.outputs().size());
+  for (size_t step = 0; step < length; ++step) {
+    std::vector<Data> arguments = round_arguments(inputs, own, step);
+    BodyObserver shown(observer, cat(node_label(node), "/body/"), cat("#", step));
+    Session& session = bodies.get(body, arguments, false);
+    auto results = session.run_in_order(std::move(arguments), observer == nullptr ? nullptr : &shown);
+    for (size_t i = 0; i < made.size(); ++i) made[i].items.push_back(std::move(results[i]));
+  }
+  return {made.begin(), made.end()};
+}
+
 }  // namespace
+
+ValueInfo BodyObserver::renamed(const ValueInfo& info) const {
+  ValueInfo result = info;
+  result.name = cat(prefix_, info.name, suffix_);
+  result.node = cat(prefix_, info.node);
+  return result;
+}
+
+const Graph& body_of(const Node& node, std::string_view key) {
+  const auto found = node.attributes.find(key);
+  const auto* body = found == node.attributes.end() ? nullptr : std::get_if<SubGraph>(&found->second);
+  if (body == nullptr || *body == nullptr) fail(ErrorKind::InvalidModel, "it has no '", key, "'");
+  return **body;
+}
+
+std::string node_label(const Node& node) { return node.origin.name.empty() ? node.name : node.origin.name; }
 
 bool is_shape_like(const Data& data) {
   return data.is_tensor() && data.tensor().elements() <= 64 && (is_integer(data.tensor().dtype()) || data.tensor().dtype() == DType::Bool);
@@ -238,10 +256,25 @@ Session& BodySessions::get(const Graph& body, const std::vector<Data>& inputs, b
   return *(sessions_[{&body, binding_key(inputs, bind)}] = std::move(session));
 }
 
+Session& BodySessions::get(const Graph& body, const std::vector<Type>& types) {
+  std::string key = "open;";
+  for (const Type& type : types) key += cat(to_text(type), ";");
+  const auto found = sessions_.find({&body, key});
+  if (found != sessions_.end()) return *found->second;
+  if (sessions_.size() >= session_limit) sessions_.clear();
+  std::vector<InputBinding> bindings;
+  bindings.reserve(types.size());
+  for (const Type& type : types) bindings.push_back({type, nullptr});
+  ++planned_;
+  return *(sessions_[{&body, std::move(key)}] = std::make_unique<Session>(make_body_plan(body, bindings, parent_)));
+}
+
 std::vector<Data> run_control_flow(const Node& node, std::vector<Data> inputs, BodySessions& bodies, Observer* observer) {
   if (node.op == "If") return run_if(node, std::move(inputs), bodies, observer);
   if (node.op == "Loop") return run_loop(node, std::move(inputs), bodies, observer);
   if (node.op == "Scan") return run_scan(node, std::move(inputs), bodies, observer);
+  if (is_generation(node)) return run_generation(node, inputs, bodies, observer);
+  if (node.op == "SequenceMap") return run_sequence_map(node, inputs, bodies, observer);
   fail(ErrorKind::Internal, node.op, " is no control flow");
 }
 

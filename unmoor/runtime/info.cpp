@@ -2,12 +2,11 @@
 #include <fstream>
 
 #include "unmoor/base/error.h"
-#include "unmoor/runtime/state.h"
+#include "unmoor/runtime/body.h"
 
 namespace unmoor {
 namespace {
 
-std::string node_label(const Node& node) { return node.origin.name.empty() ? node.name : node.origin.name; }
 std::string op_label(const Node& node) { return node.origin.op.empty() ? node.op : node.origin.op; }
 
 void add_body(const Plan& plan, const Node& node, const std::string& branch, const Graph& body, PlanInfo& info) {

@@ -56,7 +56,8 @@ Session& ModelRunner::session_for(const NamedData& inputs) {
     const Value& value = graph_->value(id);
     const auto found = inputs.find(value.name);
     if (found == inputs.end()) fail(ErrorKind::InvalidArgument, "input '", value.name, "' was not given");
-    if (!found->second.is_tensor()) continue;
+    // An optional that is declared as such keeps its type: its shape is met when it is unpacked.
+    if (!found->second.is_tensor() || !std::holds_alternative<TensorType>(value.type)) continue;
     shapes[value.name] = found->second.tensor().shape();
     key += cat(value.name, found->second.tensor().shape(), ";");
   }

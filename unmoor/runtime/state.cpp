@@ -17,6 +17,11 @@ bool looks_into(const Tensor& tensor, Buffer& arena) {
   return from != nullptr && at >= from && at < from + arena.bytes();
 }
 
+// What the data says, or what the plan says of a map, whose values' type an empty one does not tell.
+Type late_type(const Value& value, const Data& data) {
+  return data.is_map() && std::holds_alternative<MapType>(value.type) ? value.type : type_of(data);
+}
+
 }  // namespace
 
 Session::State::State(std::shared_ptr<const Plan> plan)
@@ -188,7 +193,7 @@ OpCall Session::State::late_call(const Node& node, const std::vector<Data>& inpu
   OpCall call{node, {}, {}, {}};
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool present = node.inputs[i] != no_value;
-    call.inputs.push_back(present ? std::optional<Type>(type_of(inputs[i])) : std::nullopt);
+    call.inputs.push_back(present ? std::optional<Type>(late_type(plan_->graph.value(node.inputs[i]), inputs[i])) : std::nullopt);
     const bool fixed = present && (plan_->graph.value(node.inputs[i]).constant || (with_values && is_shape_like(inputs[i])));
     call.constants.push_back(fixed && inputs[i].is_tensor() ? &inputs[i].tensor() : nullptr);
   }

@@ -21,6 +21,8 @@ class BodySessions {
   explicit BodySessions(const Plan& parent) : parent_(parent) {}
   // `bind_values`: small integer inputs become constants of the body's plan, as long as they do not vary too much.
   Session& get(const Graph& body, const std::vector<Data>& inputs, bool bind_values);
+  // A session for inputs of these types, which may leave dimensions open: what depends on them is prepared as they come.
+  Session& get(const Graph& body, const std::vector<Type>& types);
   size_t planned() const { return planned_; }
 
  private:
@@ -56,6 +58,7 @@ class Session::State {
     std::vector<Type> outputs = {};
   };
 
+  void execute_step(const Step& step, Observer* observer);
   void run_steps(Observer* observer);
   void execute(const Step& step, Observer* observer);
   void run_step(const RunStep& step);

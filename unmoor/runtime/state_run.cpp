@@ -1,5 +1,7 @@
 #include <algorithm>
 #include <chrono>
+#include <new>
+#include <stdexcept>
 
 #include "unmoor/base/error.h"
 #include "unmoor/runtime/place.h"
@@ -43,7 +45,7 @@ Data Session::State::checked_input(size_t index, const Data& data) const {
   return fitted(value, data, cat("input '", value.name, "'"));
 }
 
-void Session::State::execute(const Step& step, Observer* observer) {
+void Session::State::execute_step(const Step& step, Observer* observer) {
   try {
     if (const auto* run = std::get_if<RunStep>(&step)) {
       run_step(*run);
@@ -52,6 +54,16 @@ void Session::State::execute(const Step& step, Observer* observer) {
     } else {
       call_step(std::get<CallStep>(step), observer);
     }
+  } catch (const std::bad_alloc&) {
+    fail(ErrorKind::OutOfMemory, "memory ran out");
+  } catch (const std::length_error&) {
+    fail(ErrorKind::OutOfMemory, "a list of more elements than any memory holds was asked for");
+  }
+}
+
+void Session::State::execute(const Step& step, Observer* observer) {
+  try {
+    execute_step(step, observer);
   } catch (Error& error) {
     held_.clear();
     if (!std::holds_alternative<CopyStep>(step)) {

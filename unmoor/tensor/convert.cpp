@@ -6,6 +6,7 @@
 #include <limits>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/memory.h"
 
 namespace unmoor {
 namespace {
@@ -239,6 +240,7 @@ std::vector<double> doubles(const Tensor& tensor) {
   const DType dtype = tensor.dtype();
   const size_t count = tensor.elements();
   const std::byte* const at = tensor.bytes().data();
+  check_memory(count * sizeof(double));
   std::vector<double> values(count);
   if (dtype == DType::U64) {
     for (size_t i = 0; i < count; ++i) values[i] = static_cast<double>(read<uint64_t>(at, i));
@@ -255,6 +257,7 @@ std::vector<double> doubles(const Tensor& tensor) {
 std::vector<int64_t> integers(const Tensor& tensor) {
   const DType dtype = tensor.dtype();
   const std::byte* const at = tensor.bytes().data();
+  check_memory(tensor.elements() * sizeof(int64_t));
   std::vector<int64_t> values(tensor.elements());
   for (size_t i = 0; i < values.size(); ++i) values[i] = is_float(dtype) ? truncated(number(dtype, at, i)) : whole(dtype, at, i);
   return values;

@@ -8,6 +8,7 @@
 #include <new>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/memory.h"
 
 namespace unmoor {
 namespace {
@@ -18,13 +19,20 @@ std::atomic<size_t> copied_bytes{0};
 struct Free {
   void operator()(std::byte* memory) const { std::free(memory); }
 };
-using Memory = std::unique_ptr<std::byte, Free>;
+
+// Counted against the memory limit.
+struct Memory {
+  TakenMemory taken;
+  std::unique_ptr<std::byte, Free> bytes;
+  std::byte* get() const { return bytes.get(); }
+};
 
 Memory allocate(size_t bytes, bool zeroed) {
   if (bytes > std::numeric_limits<size_t>::max() / 2) fail(ErrorKind::OutOfMemory, "a tensor of ", bytes, " bytes was asked for");
   const size_t rounded = (bytes + alignment - 1) / alignment * alignment + (bytes == 0 ? alignment : 0);
-  Memory memory(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
-  if (!memory) fail(ErrorKind::OutOfMemory, "no memory for a tensor of ", bytes, " bytes");
+  Memory memory{TakenMemory(rounded), {}};
+  memory.bytes.reset(static_cast<std::byte*>(std::aligned_alloc(alignment, rounded)));
+  if (!memory.bytes) fail(ErrorKind::OutOfMemory, "no memory for a tensor of ", bytes, " bytes");
   if (zeroed) std::memset(memory.get(), 0, rounded);
   return memory;
 }
@@ -36,6 +44,7 @@ struct Tensor::Storage {
   std::span<const std::byte> bytes;
   bool writable = false;
   std::shared_ptr<const void> owner;
+  TakenMemory taken_by_strings;
   std::vector<std::string> strings;
   std::once_flag aligned_once;
   Memory aligned;
@@ -44,7 +53,10 @@ struct Tensor::Storage {
 Tensor::Tensor(TensorType type) : type_(std::move(type)), storage_(std::make_shared<Storage>()) {
   const size_t size = type_.bytes();
   storage_->writable = true;
-  if (type_.dtype == DType::String) storage_->strings.resize(elements());
+  if (type_.dtype == DType::String) {
+    storage_->taken_by_strings = TakenMemory(elements() * sizeof(std::string));
+    storage_->strings.resize(elements());
+  }
   storage_->owned = allocate(size, true);
   storage_->bytes = {storage_->owned.get(), size};
 }

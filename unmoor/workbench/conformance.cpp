@@ -74,6 +74,9 @@ class Batch {
   bool running_ = false;
 };
 
+// What refusals are grouped by: a case's operator. Folders of tests stand together.
+std::string subject(const std::string& text) { return text.starts_with('/') || text.find(' ') == std::string::npos ? "test" : text.substr(0, text.find(' ')); }
+
 // Fails with InvalidArgument if no family of operators is called so.
 void check_category(const std::string& category) {
   if (category.empty()) return;
@@ -106,7 +109,7 @@ std::string ConformanceResult::text() const {
   std::map<std::string, size_t> refusals;
   for (const CaseResult& each : cases) {
     if (each.verdict == "failed") text += fmt::format("failed  {}\n        {}\n", each.text, each.detail);
-    if (each.verdict == "refused") ++refusals[fmt::format("{}: {}", each.text.substr(0, each.text.find(' ')), each.detail)];
+    if (each.verdict == "refused" || each.verdict == "fallback") ++refusals[fmt::format("{}: {}", subject(each.text), each.detail)];
   }
   size_t shown = 0;
   for (const auto& [why, times] : refusals) {
@@ -115,6 +118,13 @@ std::string ConformanceResult::text() const {
   }
   if (refusals.size() > 40) text += fmt::format("refused for {} more reasons: see --json\n", refusals.size() - 40);
   const auto generic = std::ranges::count_if(cases, [](const CaseResult& each) { return each.generic; });
+  std::map<std::string, size_t> verdicts;
+  for (const CaseResult& each : cases) ++verdicts[each.verdict];
+  if (verdicts.size() > verdicts.count("passed") + verdicts.count("failed") + verdicts.count("refused")) {
+    text += device + ":";
+    for (const auto& [verdict, times] : verdicts) text += fmt::format(" {} {}", times, verdict);
+    return text + "; nothing was run\n";
+  }
   text += fmt::format("{}: {} passed ({} by the plain path), {} failed, {} refused\n", device, count("passed"), generic, count("failed"),
                       count("refused"));
   return text;

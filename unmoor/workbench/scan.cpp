@@ -29,7 +29,7 @@ std::string label(const Node& node) { return node.origin.name.empty() ? node.nam
 
 bool is_heavy(const Op* op) {
   return op == nullptr || op->category == Category::Matrix || op->category == Category::Convolution || op->category == Category::Attention ||
-         op->category == Category::Recurrent;
+         op->category == Category::Recurrent || op->category == Category::Trees;
 }
 
 // What scan files as heavy nodes lie before and after each node, within one graph.
@@ -87,6 +87,7 @@ std::string advice_for(const ScannedNode& node) {
   if (node.state == "expanded") return "runs as simpler operators; a kernel of its own would be faster";
   if (node.state == "unsupported") return "nobody here runs it: rewrite it in the model, or add the operator";
   if (node.state != "fallback") return "";
+  if (node.op == "ai.onnx.ml:ZipMap") return "export without it (skl2onnx: zipmap=False): its input has the same scores";
   if (node.reason == "dynamic") return "give shapes that do not depend on data, or pad to a fixed size";
   if (node.reason == "dtype") return "convert its inputs to a type that the device takes";
   if (node.reason == "attribute" || node.reason == "rank" || node.reason == "layout") return "rewrite the node in a form that the device takes";

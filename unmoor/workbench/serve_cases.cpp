@@ -11,9 +11,11 @@
 #include <nlohmann/json.hpp>
 
 #include "unmoor/base/error.h"
+#include "unmoor/runtime/place.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/compare.h"
 #include "unmoor/workbench/conformance.h"
+#include "unmoor/workbench/onnx_tests.h"
 
 namespace unmoor {
 namespace {
@@ -195,7 +197,7 @@ std::string compare_output(const Data& expected, const Data& actual, Rounding ro
 std::string problem_of(const Trial& trial, const std::vector<Data>& outputs) {
   const Op* const op = all_ops().find(trial.call->node.op);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    if (!trial.call->wants_output(i) || op->category == Category::Sampling) continue;
+    if (!trial.call->wants_output(i)) continue;
     const std::string problem = compare_output(trial.expected[i], outputs[i], op->rounding);
     if (!problem.empty()) return fmt::format("output {}: {}", i, problem);
   }
@@ -215,7 +217,6 @@ std::string try_out(const Trial& trial, const Attempt& attempt, Device& device) 
 json judge(const Trial& trial, Device& device) {
   if (!trial.problem.empty()) return {{"verdict", "failed"}, {"detail", trial.problem}};
   if (trial.attempts.empty()) return {{"verdict", "refused"}, {"detail", trial.refusal}};
-  const Op* const op = all_ops().find(trial.call->node.op);
   std::string passed;
   std::string failed;
   bool only_generic = true;
@@ -231,18 +232,49 @@ json judge(const Trial& trial, Device& device) {
     list += fmt::format("{}{}{}{}", list.empty() ? "" : "; ", attempt.kernel->name, problem.empty() ? "" : ": ", problem);
   }
   if (!failed.empty()) return {{"verdict", "failed"}, {"detail", failed}};
-  return {{"verdict", "passed"}, {"detail", op->category == Category::Sampling ? "random" : passed}, {"generic", only_generic}};
+  return {{"verdict", "passed"}, {"detail", passed}, {"generic", only_generic}};
+}
+
+// Where a planner would put a case's node: the state of its worst part, with the first refusal or the kernels.
+json place_case(const std::string& text, const std::vector<std::shared_ptr<Device>>& devices) {
+  try {
+    const PlacedGraph placed = place(with_shapes(build_case(parse_case(text)).graph, {}), devices, {});
+    std::string state = "host";
+    std::string kernels;
+    for (const Placement& each : placed.placements) {
+      if (each.state == State::Fallback) {
+        const Refusal& refusal = each.refusals.at(0);
+        return {{"verdict", "fallback"}, {"detail", fmt::format("{}: {}", name(refusal.why.reason), refusal.why.detail)}};
+      }
+      if (each.state == State::Host) continue;
+      if (state != "expanded") state = each.kernel == "cpu.generic" ? "generic" : name(each.state);
+      kernels += fmt::format("{}{}", kernels.empty() ? "" : ", ", each.kernel);
+    }
+    return {{"verdict", state}, {"detail", kernels}, {"generic", state == "generic"}};
+  } catch (const Error& error) {
+    return {{"verdict", "unsupported"}, {"detail", error.what()}};
+  }
+}
+
+// What was standard output; drivers that print go to standard error from now on. The child dies with its parent.
+std::FILE* take_output() {
+  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
+  std::FILE* const output = ::fdopen(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "w");
+  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  return output;
+}
+
+void say(std::FILE* output, const json& answer) {
+  fmt::print(output, "{}\n", answer.dump(-1, ' ', false, json::error_handler_t::replace));
+  std::fflush(output);
 }
 
 }  // namespace
 
 int serve_cases(const OpenDevices& open) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
-  std::FILE* const output = ::fdopen(::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3), "w");
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
+  std::FILE* const output = take_output();
   const auto devices = open();
-  fmt::print(output, "{{\"opened\":true}}\n");
-  std::fflush(output);
+  say(output, {{"opened", true}});
   std::vector<Trial> trials;
   std::string line;
   while (std::getline(std::cin, line)) {
@@ -255,10 +287,30 @@ int serve_cases(const OpenDevices& open) {
     }
   }
   devices[0]->finish_preparation();
-  fmt::print(output, "{{\"running\":true}}\n");
-  for (const Trial& trial : trials) {
-    fmt::print(output, "{}\n", judge(trial, *devices[0]).dump(-1, ' ', false, json::error_handler_t::replace));
-    std::fflush(output);
+  say(output, {{"running", true}});
+  for (const Trial& trial : trials) say(output, judge(trial, *devices[0]));
+  return 0;
+}
+
+int serve_placements(const OpenDevices& open) {
+  std::FILE* const output = take_output();
+  const auto devices = open();
+  say(output, {{"opened", true}});
+  say(output, {{"running", true}});
+  std::string text;
+  while (std::getline(std::cin, text)) say(output, place_case(text, devices));
+  return 0;
+}
+
+int serve_onnx_tests(const OpenDevices& open) {
+  std::FILE* const output = take_output();
+  const auto devices = open();
+  say(output, {{"opened", true}});
+  say(output, {{"running", true}});
+  std::string folder;
+  while (std::getline(std::cin, folder)) {
+    const OnnxTestResult result = run_onnx_test(folder, devices);
+    say(output, {{"verdict", result.verdict}, {"detail", result.detail}, {"generic", result.generic}});
   }
   return 0;
 }

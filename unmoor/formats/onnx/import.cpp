@@ -7,6 +7,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/formats/onnx/constants.h"
+#include "unmoor/formats/onnx/contrib.h"
 #include "unmoor/formats/onnx/draft.h"
 #include "unmoor/formats/onnx/opsets.h"
 #include "unmoor/formats/onnx/order.h"
@@ -250,6 +251,8 @@ void Importer::add_plain_node(const NodeDef& def, const std::string& name, Scope
   NodeDraft draft(scope.draft, std::move(node), opset);
   for (const auto output : def.outputs) draft.uses.push_back(!output.empty() && scope.used.contains(output));
   if (def.domain.empty()) modernize(draft);
+  if (def.domain == "com.microsoft") modernize_contrib(draft);
+  if (def.domain == "ai.onnx.ml") modernize_ml(draft);
   std::string buffer;
   for (size_t i = 0; i < def.outputs.size(); ++i) {
     const auto output = def.outputs[i];
@@ -359,14 +362,17 @@ void Importer::inline_call(const NodeDef& def, const FunctionDef& function, cons
 }
 
 void check_opsets(const ModelDef& model) {
-  const auto check = [](const Opsets& opsets) {
-    const auto found = opsets.find("ai.onnx");
+  const auto check_one = [](const Opsets& opsets, const std::string& domain, int64_t newest) {
+    const auto found = opsets.find(domain);
     if (found == opsets.end()) return;
-    if (found->second > newest_opset) {
-      fail(ErrorKind::Unsupported, "the model uses opset ", found->second, " of ai.onnx; the newest one known here is ",
-           newest_opset);
+    if (found->second > newest) {
+      fail(ErrorKind::Unsupported, "the model uses opset ", found->second, " of ", domain, "; the newest one known here is ", newest);
     }
-    if (found->second < 1) fail(ErrorKind::InvalidModel, "opset ", found->second, " of ai.onnx does not exist");
+    if (found->second < 1) fail(ErrorKind::InvalidModel, "opset ", found->second, " of ", domain, " does not exist");
+  };
+  const auto check = [&](const Opsets& opsets) {
+    check_one(opsets, "ai.onnx", newest_opset);
+    check_one(opsets, "ai.onnx.ml", newest_ml_opset);
   };
   check(model.opsets);
   for (const auto& function : model.functions) check(function.opsets);

@@ -99,6 +99,19 @@ void modernize_roi_align(NodeDraft& draft) {
   if (draft.opset < 16) draft.set("coordinate_transformation_mode", std::string("output_half_pixel"));
 }
 
+// In opset 23 a mask of one column counts for every key; later it is the first key's, and the others are shut out.
+void modernize_attention(NodeDraft& draft) {
+  constexpr size_t key = 1, mask = 3, past_key = 4;
+  if (draft.opset >= 24 || draft.input(mask) == no_value || draft.input(key) == no_value) return;
+  const auto type = draft.type(mask);
+  const bool is_column = type && type->shape.has_rank() && type->shape.rank() > 0 && type->shape[type->shape.rank() - 1] == 1;
+  if (!is_column) return;
+  const Attributes length{{"start", int64_t{-2}}, {"end", int64_t{-1}}};
+  ValueId total = draft.add("Shape", {draft.input(key)}, length);
+  if (draft.input(past_key) != no_value) total = draft.add("Add", {total, draft.add("Shape", {draft.input(past_key)}, length)});
+  draft.set_input(mask, draft.add("Expand", {draft.input(mask), total}));
+}
+
 void modernize_scan(NodeDraft& draft) {
   if (draft.opset < 9)
     fail(ErrorKind::Unsupported, "the batched Scan of opset 8 is not supported; convert the model to opset 9 or later");

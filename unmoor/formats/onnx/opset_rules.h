@@ -24,6 +24,7 @@ void modernize_group_normalization(NodeDraft& draft);
 void modernize_scatter(NodeDraft& draft);
 void modernize_grid_sample(NodeDraft& draft);
 void modernize_roi_align(NodeDraft& draft);
+void modernize_attention(NodeDraft& draft);
 void modernize_scan(NodeDraft& draft);
 void modernize_broadcast(NodeDraft& draft);  // Two-input operators before opset 7.
 void modernize_cast(NodeDraft& draft);

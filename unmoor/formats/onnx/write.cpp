@@ -18,14 +18,30 @@ using protozero::pbf_writer;
 
 constexpr size_t most_bytes = (size_t{1} << 31) - (size_t{1} << 20);  // What protobuf can hold, less some room.
 
+// Attention came with opset 23; later ones added inputs and attributes.
+int64_t attention_opset(const Node& node) {
+  constexpr size_t mask = 3, nonpad = 6;
+  for (const char* window : {"left_window_size", "right_window_size"}) {
+    const auto found = node.attributes.find(window);
+    const auto* size = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+    if (size != nullptr && *size != -1) return 25;
+  }
+  const auto has = [&node](size_t i) { return i < node.inputs.size() && node.inputs[i] != no_value; };
+  return has(nonpad) || (has(mask) && node.origin.opset >= 24) ? 24 : 23;
+}
+
 // Opset 23 is what runtimes know today; these operators came later.
-int64_t opset_for(std::string_view op) {
+int64_t opset_for(std::string_view op, const Node& node) {
+  if (op == "Attention") return attention_opset(node);
   static const std::map<std::string_view, int64_t> later{{"Swish", 24},   {"TensorScatter", 24},   {"BitCast", 26},
                                                          {"CumProd", 26}, {"LinearAttention", 27}, {"CausalConvWithState", 27},
                                                          {"SwiGLU", 28}};
   const auto found = later.find(op);
   return found == later.end() ? 23 : found->second;
 }
+
+// In opset 5 of ai.onnx.ml the older tree operators are deprecated.
+int64_t ml_opset_for(std::string_view op) { return op == "TreeEnsemble" ? 5 : 4; }
 
 struct OpName {
   std::string domain, name;
@@ -77,7 +93,8 @@ std::string Writer::new_name(const std::string& wanted) {
 void Writer::note(const Node& node) {
   const auto [domain, name] = split(node.op);
   auto& version = opsets_[domain];
-  const int64_t wanted = domain.empty()                                    ? opset_for(name)
+  const int64_t wanted = domain.empty()                                    ? opset_for(name, node)
+                         : domain == "ai.onnx.ml"                          ? ml_opset_for(name)
                          : domain == "unmoor" || domain == "com.microsoft" ? 1
                                                                            : node.origin.opset;
   version = std::max({version, wanted, int64_t{1}});

@@ -27,8 +27,8 @@ std::vector<double> factors_of(const OpCall& call) {
 double position(const std::string& mode, double at, double in, double out, double factor) {
   const double exact = factor * in;  // The output's size before it was cut to a whole number.
   if (mode == "asymmetric") return at / factor;
-  if (mode == "align_corners") return exact == 1 ? 0 : at * (in - 1) / (exact - 1);
-  if (mode == "pytorch_half_pixel" && exact == 1) return -0.5;
+  if (mode == "align_corners") return out == 1 ? 0 : at * (in - 1) / (exact - 1);
+  if (mode == "pytorch_half_pixel" && out == 1) return 0;
   if (mode == "half_pixel_symmetric") {
     const double adjustment = out / exact;
     return in / 2 * (1 - adjustment) + (at + 0.5) / factor - 0.5;

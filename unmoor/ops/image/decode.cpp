@@ -1,0 +1,63 @@
+#include <algorithm>
+#include <array>
+#include <string_view>
+
+#include "unmoor/base/error.h"
+#include "unmoor/ops/image/image.h"
+
+namespace unmoor {
+namespace {
+
+constexpr int64_t most_pixels = int64_t{1} << 28;
+
+using std::string_view_literals::operator""sv;
+
+// `mark` stands in the file from byte `at` on.
+struct Mark {
+  std::string_view bytes;
+  size_t at;
+  std::optional<Image> (*decode)(Bytes);
+};
+
+constexpr std::array<Mark, 14> marks{{
+    {"BM"sv, 0, decode_bmp},
+    {"\xff\xd8\xff"sv, 0, decode_jpeg},
+    {"\x89PNG\r\n\x1a\n"sv, 0, decode_png},
+    {"II*\0"sv, 0, decode_tiff},
+    {"MM\0*"sv, 0, decode_tiff},
+    {"WEBP"sv, 8, decode_webp},
+    {"\0\0\0\x0cjP  \r\n\x87\n"sv, 0, decode_jpeg2000},
+    {"\xff\x4f\xff\x51"sv, 0, decode_jpeg2000},
+    {"P1"sv, 0, decode_pnm},
+    {"P2"sv, 0, decode_pnm},
+    {"P3"sv, 0, decode_pnm},
+    {"P4"sv, 0, decode_pnm},
+    {"P5"sv, 0, decode_pnm},
+    {"P6"sv, 0, decode_pnm},
+}};
+
+bool stands_in(const Mark& mark, Bytes file) {
+  if (file.size() < mark.at + mark.bytes.size()) return false;
+  return std::ranges::equal(file.subspan(mark.at, mark.bytes.size()), std::as_bytes(std::span(mark.bytes)));
+}
+
+}  // namespace
+
+std::optional<Image> decode_image(Bytes file) {
+  for (const Mark& mark : marks) {
+    if (stands_in(mark, file)) return mark.decode(file);
+  }
+  return std::nullopt;
+}
+
+std::optional<Image> new_image(int64_t height, int64_t width) {
+  if (height < 1 || width < 1) return std::nullopt;
+  if (height > most_pixels / width) {
+    fail(ErrorKind::InvalidArgument, "an image of ", height, " by ", width, " pixels is larger than the 2^28 pixels that are decoded");
+  }
+  Image image{height, width, {}};
+  image.rgb.resize(static_cast<size_t>(3 * height * width));
+  return image;
+}
+
+}  // namespace unmoor
