@@ -1,6 +1,5 @@
 #include <zip.h>
 
-#include <cstdio>
 #include <memory>
 #include <vector>
 
@@ -95,8 +94,8 @@ void write_npz(const std::map<std::string, Tensor, std::less<>>& tensors, const 
     write_file(path, cat("PK\x05\x06", std::string(18, '\0')));
     return;
   }
-  const std::string beside = cat(path, ".part");
-  Archive archive = open(beside, ZIP_CREATE | ZIP_TRUNCATE);
+  NewFile made(path);
+  Archive archive = open(made.beside(), ZIP_CREATE | ZIP_TRUNCATE);
   std::vector<std::string> contents;  // libzip reads them when it closes.
   contents.reserve(tensors.size());
   const auto check = [&](bool is_good) {
@@ -115,7 +114,7 @@ void write_npz(const std::map<std::string, Tensor, std::less<>>& tensors, const 
   }
   check(zip_close(archive.get()) == 0);
   archive.release();
-  if (std::rename(beside.c_str(), path.c_str()) != 0) fail(ErrorKind::Io, "cannot write '", path, "'");
+  made.finish();
 }
 
 }  // namespace unmoor
