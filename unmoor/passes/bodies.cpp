@@ -237,7 +237,7 @@ std::vector<Type> infer_sequence_map(Rewriter& r, NodeId id, int depth) {
   std::vector<InputBinding> bindings;
   for (size_t i = 0; i < node.inputs.size() - captures; ++i) bindings.push_back(element_binding(r, *body, node, i));
   add_captures(r, node, captures, bindings);
-  Graph inferred = with_inputs_inside(*body, bindings, depth + 1);
+  Graph inferred = with_inputs_inside(*body, bindings, depth + 1, &r.budget());
   std::vector<Type> types;
   for (Type& type : output_types(inferred)) types.emplace_back(SequenceType{std::make_shared<const Type>(std::move(type))});
   store_body(r, id, "body", std::move(inferred));
