@@ -1,6 +1,8 @@
 #include <zip.h>
 
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <vector>
 
 #include "unmoor/base/error.h"
