@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <stdexcept>
 
 #include "unmoor/base/error.h"
 
@@ -49,6 +51,16 @@ void check_inputs(const Op& op, const OpCall& call) {
   }
 }
 
+// Of an output that the node has; ports without dtypes and values of unknown type are not checked.
+void check_outputs(const Op& op, const OpCall& call, const std::vector<Type>& types) {
+  for (size_t i = 0; i < types.size() && !op.outputs.empty(); ++i) {
+    const Port& port = op.outputs[std::min(i, op.outputs.size() - 1)];
+    const auto* tensor = std::get_if<TensorType>(&types[i]);
+    if (!call.wants_output(i) || tensor == nullptr || allows(port, types[i])) continue;
+    fail(ErrorKind::InvalidModel, "its output '", port.name, "' cannot be ", tensor->dtype);
+  }
+}
+
 }  // namespace
 
 std::string_view name(Category category) {
@@ -70,6 +82,7 @@ std::string_view name(Category category) {
     case Category::Sequence: return "sequence";
     case Category::Text: return "text";
     case Category::Signal: return "signal";
+    case Category::Trees: return "tree ensemble";
     case Category::Other: return "other";
   }
   return "other";
@@ -163,6 +176,7 @@ std::vector<Type> infer_outputs(const OpCall& call) {
       fail(ErrorKind::InvalidModel, "it has ", call.node.outputs.size(), " outputs, not at most ", types.size());
     }
     types.resize(call.node.outputs.size());
+    check_outputs(*op, call, types);
     return types;
   } catch (Error& error) {
     error.note(cat("in ", call.node.op, " '", call.node.origin.name.empty() ? call.node.name : call.node.origin.name, "'"));
@@ -195,6 +209,10 @@ void run_reference(const OpCall& call, std::span<const Data> inputs, Outputs& ou
   if (!op->reference) fail(ErrorKind::Unsupported, "operator ", call.node.op, " has no reference function");
   try {
     op->reference(call, inputs, outputs);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorKind::OutOfMemory, "no memory for what ", call.node.op, " '", call.node.name, "' needs while it runs");
+  } catch (const std::length_error&) {
+    fail(ErrorKind::OutOfMemory, "no memory for what ", call.node.op, " '", call.node.name, "' needs while it runs");
   } catch (Error& error) {
     error.note(cat("in ", call.node.op, " '", call.node.origin.name.empty() ? call.node.name : call.node.origin.name, "'"));
     throw;

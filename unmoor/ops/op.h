@@ -82,7 +82,7 @@ enum class Rounding : uint8_t {
 // What scan groups by.
 enum class Category : uint8_t {
   Basic, Matrix, Convolution, Pooling, Normalization, Activation, Attention, Recurrent, Reduction, Layout, Quantization, Sampling,
-  DynamicOutput, ControlFlow, Sequence, Text, Signal, Other,
+  DynamicOutput, ControlFlow, Sequence, Text, Signal, Trees, Other,
 };
 std::string_view name(Category category);
 

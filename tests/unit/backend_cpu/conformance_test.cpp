@@ -51,6 +51,10 @@ struct Count {
   std::set<std::string> kernels = {};
 };
 
+bool shares_bytes(const OpCall& call) {
+  return !call.inputs.empty() && call.has(0) && call.wants_output(0) && call.input(0).bytes() == call.output(0).bytes();
+}
+
 void check_case(Device& device, const Op& op, const Case& one, const std::string& where, Count& count) {
   const CaseGraph graph = build_case(one);
   const OpCall call = call_for(graph.graph, graph.graph.nodes().back());
@@ -74,12 +78,16 @@ void check_case(Device& device, const Op& op, const Case& one, const std::string
       continue;
     }
     if (reference.empty()) reference = wanted(call, data);
-    const std::vector<Tensor> found = run_kernel(device, call, inputs, &kernel);
-    ++count.run;
-    count.kernels.insert(kernel.name);
-    for (size_t i = 0; i < found.size(); ++i) {
-      if (!call.wants_output(i)) continue;
-      EXPECT_EQ(compare(found[i], reference.at(i), op.rounding), "") << one.text << ", output " << i << ", " << kernel.name << ", " << where;
+    for (const bool in_place : {false, true}) {
+      if (in_place && !(kernel.in_place && shares_bytes(call))) continue;
+      const std::vector<Tensor> found = run_kernel(device, call, inputs, &kernel, in_place);
+      ++count.run;
+      count.kernels.insert(kernel.name);
+      for (size_t i = 0; i < found.size(); ++i) {
+        if (!call.wants_output(i)) continue;
+        EXPECT_EQ(compare(found[i], reference.at(i), op.rounding), "")
+            << one.text << ", output " << i << ", " << kernel.name << ", " << where << (in_place ? ", in place" : "");
+      }
     }
   }
 }
@@ -95,7 +103,7 @@ TEST(CpuConformance, every_kernel_agrees_with_the_reference_on_every_case_it_tak
         for (const Case& one : cases_of(*op, {DType::F32, DType::I64, DType::I32, DType::Bool})) {
           try {
             check_case(*device, *op, one, cat(target, ", threads ", threads), count);
-          } catch (const Error& error) {
+          } catch (const std::exception& error) {
             ADD_FAILURE() << one.text << ", " << target << ": " << error.what();
           }
         }

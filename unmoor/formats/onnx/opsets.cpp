@@ -14,6 +14,7 @@ const std::map<std::string_view, Rule>& rules() {
   static const std::map<std::string_view, Rule> table{
       {"Add", modernize_broadcast},
       {"And", modernize_broadcast},
+      {"Attention", modernize_attention},
       {"BatchNormalization", modernize_batch_normalization},
       {"Cast", modernize_cast},
       {"Clip", modernize_clip},
