@@ -28,9 +28,11 @@ bool is_space(char32_t c) {
          (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-// At most `limit` splits; what follows the last one stays whole.
+// At most `limit` splits; what follows the last one stays whole but for the white space at its end, which ONNX's text removes, and
+// Python's str.split() does not.
 std::vector<std::string> split_at_spaces(const std::string& text, size_t limit) {
-  const std::u32string points = code_points(text);
+  std::u32string points = code_points(text);
+  points.erase(std::find_if_not(points.rbegin(), points.rend(), is_space).base(), points.end());
   std::vector<std::string> parts;
   auto at = points.begin();
   while (true) {

@@ -174,6 +174,26 @@ TEST(OnnxOpsets, resize_of_opset_10_by_unknown_scales_grows_and_shrinks_apart) {
   EXPECT_EQ(read("Upsample", 9, "nearest"), "Resize(x,,s)->y");  // It only grows.
 }
 
+TEST(OnnxOpsets, dropped_operators_become_those_that_took_their_place) {
+  EXPECT_EQ(summary(read_node(9, "DynamicSlice", "", {"x", "b", "b", "b"})), "Slice(x,b,b,b)->y");
+  const Graph filled = read_node(7, "ConstantFill", attribute("extra_shape", Ints{2}) + attribute("value", 3.0F) + attribute("dtype", int64_t{6}));
+  EXPECT_THAT(summary(filled), HasSubstr("Shape(x)"));
+  EXPECT_EQ(filled.nodes().back().op, "ConstantOfShape");
+  EXPECT_EQ(attribute_of<Tensor>(filled, "value").dtype(), DType::I32);
+  EXPECT_EQ(summary(read_node(7, "ConstantFill", attribute("shape", Ints{2}), {})).substr(0, 16), "ConstantOfShape(");
+}
+
+TEST(OnnxOpsets, the_old_half_pixel_of_nearest_neighbors_is_rounded_otherwise) {
+  const auto resized = [](std::string_view nearest, std::string_view mode = "nearest") {
+    return read_node(11, "Resize", attribute("coordinate_transformation_mode", "tf_half_pixel_for_nn") + attribute("nearest_mode", nearest) +
+                                       attribute("mode", mode), {"x", "", "b"});
+  };
+  EXPECT_EQ(attribute_of<std::string>(resized("floor"), "nearest_mode"), "round_prefer_ceil");
+  EXPECT_EQ(attribute_of<std::string>(resized("round_prefer_floor"), "nearest_mode"), "ceil");
+  EXPECT_THROW(resized("ceil"), Error);
+  EXPECT_THROW(resized("floor", "linear"), Error);
+}
+
 TEST(OnnxOpsets, a_scan_of_batches_becomes_a_scan_of_scans) {
   const std::string step = value(11, "s", type(1, {})) + value(11, "e", type(1, {})) + node("Add", {"s", "e"}, {"t"}) +
                            node("Mul", {"t", "c"}, {"o"}) + output("t") + output("o");

@@ -92,6 +92,8 @@ void modernize_group_normalization(NodeDraft& draft) {
 
 void modernize_scatter(NodeDraft& draft) { draft.node.op = "ScatterElements"; }
 
+void modernize_dynamic_slice(NodeDraft& draft) { draft.node.op = "Slice"; }
+
 void modernize_grid_sample(NodeDraft& draft) {
   if (draft.opset >= 20) return;
   const auto mode = draft.take<std::string>("mode", "bilinear");

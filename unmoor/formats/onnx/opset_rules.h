@@ -15,6 +15,7 @@ void modernize_topk(NodeDraft& draft);
 void modernize_clip(NodeDraft& draft);
 void modernize_reshape(NodeDraft& draft);
 void modernize_dft(NodeDraft& draft);
+void modernize_constant_fill(NodeDraft& draft);
 
 // Changes of meaning (opset_meaning.cpp).
 void modernize_softmax(NodeDraft& draft);  // And LogSoftmax, Hardmax.
@@ -22,6 +23,7 @@ void modernize_dropout(NodeDraft& draft);
 void modernize_batch_normalization(NodeDraft& draft);
 void modernize_group_normalization(NodeDraft& draft);
 void modernize_scatter(NodeDraft& draft);
+void modernize_dynamic_slice(NodeDraft& draft);
 void modernize_grid_sample(NodeDraft& draft);
 void modernize_roi_align(NodeDraft& draft);
 void modernize_attention(NodeDraft& draft);
