@@ -1,5 +1,5 @@
 #!/usr/bin/env python3
-"""Compares the operators of ai.onnx.ml with ONNX Runtime over random models.
+"""Compares the operators of ai.onnx.ml, and com.microsoft's Tokenizer, with ONNX Runtime over random models.
 
   tests/conformance/ort_ml_cases.py UNMOOR FOLDER [--only TEXT] [--on reference,cpu]
 
@@ -33,14 +33,14 @@ class Cases:
     def __init__(self):
         self.all = []
 
-    def add(self, op, what, inputs, outputs, attributes, opset=3, expected=None, departs=None):
+    def add(self, op, what, inputs, outputs, attributes, opset=3, expected=None, departs=None, domain=ML):
         name = f"{op}_{sum(each[0].startswith(op.lower() + '_') for each in self.all):03}_{what}".lower()
         attributes = {key: value for key, value in attributes.items() if value is not None}
-        node = helper.make_node(op, [f"in{i}" for i in range(len(inputs))], [f"out{i}" for i in range(len(outputs))], name=op, domain=ML,
+        node = helper.make_node(op, [f"in{i}" for i in range(len(inputs))], [f"out{i}" for i in range(len(outputs))], name=op, domain=domain,
                                 **attributes)
         graph = helper.make_graph([node], name, [helper.make_value_info(f"in{i}", type_of(x)) for i, x in enumerate(inputs)],
                                   [helper.make_value_info(f"out{i}", declared) for i, declared in enumerate(outputs)])
-        model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid(ML, opset)])
+        model = helper.make_model(graph, ir_version=10, opset_imports=[helper.make_opsetid("", 21), helper.make_opsetid(domain, opset)])
         self.all.append((name, model, inputs, expected, departs))
 
 
@@ -360,6 +360,24 @@ def svm_cases(cases, rng):
                   expected=[(x[:, :1] - 2.0 * x[:, 1:] + 0.5).astype(F32)], departs="ONNX Runtime has the operator for float32 only")
 
 
+def tokenizer_cases(cases, rng):
+    """What comes before TfIdfVectorizer in text models."""
+    texts = np.array(["Hello World", "I love computer science !", "  a  b ", "", "\u00e9t\u00e9 \u00e0 la carte", "aXbXXc", "one 2 three", "four4five", "abcabc", "XX"],
+                     dtype=object)
+    ways = [{"separators": each} for each in ([" "], [";", "e"], ["X+", " "], ["[0-9]", "o"], ["x*"], [""])]
+    ways += [{"tokenexp": each} for each in ("[a-zA-Z]+", ".", r"\w+|[^\w\s]", "a|ab|abc", "x*")]
+    for i, way in enumerate(ways):
+        for mark, shortest in ((0, 1), (1, 1), (0, 2)):
+            if shortest > 1 and way in ({"separators": [""]}, {"tokenexp": "."}):
+                continue
+            x = texts.reshape(5, 2) if mark else rng.permutation(texts)
+            cases.add("Tokenizer", str(i), [x], [STRING], {"mark": mark, "mincharnum": shortest, "pad_value": "#", **way}, opset=1,
+                      domain="com.microsoft")
+    for x in (np.array([], dtype=object), np.zeros((2, 0), dtype=object), np.array(["", ""], dtype=object)):
+        cases.add("Tokenizer", "empty", [x], [STRING], {"mark": 1, "mincharnum": 1, "pad_value": "#", "separators": [" "]}, opset=1,
+                  domain="com.microsoft")
+
+
 def run_runtime(model, inputs):
     """ONNX Runtime's outputs, or why there are none."""
     options = onnxruntime.SessionOptions()
@@ -417,7 +435,7 @@ def main():
     parser.add_argument("--on", default="reference,cpu")
     options = parser.parse_args()
     cases = Cases()
-    for family in (simple_cases, imputer_cases, encoder_cases, map_cases, linear_cases, svm_cases, trees.tree_cases):
+    for family in (simple_cases, imputer_cases, encoder_cases, map_cases, linear_cases, svm_cases, trees.tree_cases, tokenizer_cases):
         family(cases, np.random.default_rng(zlib.crc32(family.__name__.encode())))
     shutil.rmtree(options.folder, ignore_errors=True)
     chosen = [case for case in cases.all if options.only.lower() in case[0]]

@@ -35,7 +35,7 @@ class Shape {
   // Appends dimension `axis` of `other`, with its symbol.
   void push_back(const Shape& other, size_t axis);
 
-  // The product of all dimensions, 1 for a scalar. Fails if one is unknown or the product passes 2^62.
+  // The product of all dimensions, 1 for a scalar. Fails if one is unknown or the product passes 2^58.
   int64_t elements() const;
   // Product of the dimensions in [from, to).
   int64_t elements(size_t from, size_t to) const;
