@@ -5,8 +5,10 @@
 #include <signal.h>
 #include <spawn.h>
 #include <sys/wait.h>
+#include <time.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <array>
 #include <cerrno>
 #include <chrono>
@@ -15,6 +17,7 @@
 #include <filesystem>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "unmoor/base/error.h"
 
@@ -24,6 +27,7 @@ namespace unmoor {
 namespace {
 
 constexpr size_t kept_error_bytes = 16 * 1024;
+constexpr int unknown_status = -1;
 
 struct Pipe {
   std::array<int, 2> ends{-1, -1};
@@ -63,6 +67,30 @@ std::vector<std::string> merged_environment(const std::vector<std::string>& extr
   return result;
 }
 
+// Writes to a pipe; if nobody reads it any more, EPIPE is all that happens. The signal that comes with it is kept from a program
+// that handles or dies of it.
+ssize_t write_quietly(int pipe, std::span<const std::byte> bytes) {
+  sigset_t broken;
+  sigset_t before;
+  sigset_t waiting;
+  ::sigemptyset(&broken);
+  ::sigaddset(&broken, SIGPIPE);
+  ::sigpending(&waiting);
+  ::pthread_sigmask(SIG_BLOCK, &broken, &before);
+  const ssize_t written = ::write(pipe, bytes.data(), bytes.size());
+  const int reason = errno;
+  constexpr timespec at_once{};
+  if (written < 0 && reason == EPIPE && ::sigismember(&waiting, SIGPIPE) == 0) ::sigtimedwait(&broken, nullptr, &at_once);
+  ::pthread_sigmask(SIG_SETMASK, &before, nullptr);
+  errno = reason;
+  return written;
+}
+
+using Clock = std::chrono::steady_clock;
+bool is_over(Clock::time_point since, double seconds) {
+  return seconds > 0 && std::chrono::duration<double>(Clock::now() - since).count() > seconds;
+}
+
 ChildEnd from_wait(int status) {
   ChildEnd end;
   if (WIFSIGNALED(status)) {
@@ -77,14 +105,13 @@ ChildEnd from_wait(int status) {
 
 std::string ChildEnd::text() const {
   if (running) return "still running";
+  if (signal == 0 && status == unknown_status) return "gone, nobody knows how";
   if (signal == 0) return cat("exit status ", status);
   const char* const abbreviation = ::sigabbrev_np(signal);
   return abbreviation == nullptr ? cat("killed by signal ", signal) : cat("killed by SIG", abbreviation);
 }
 
 Child::Child(const std::vector<std::string>& command, const std::vector<std::string>& environment) {
-  static const bool ignored = [] { return ::signal(SIGPIPE, SIG_IGN) != SIG_ERR; }();
-  (void)ignored;
   Pipe input;
   Pipe output;
   Pipe error;
@@ -118,13 +145,16 @@ Child::~Child() {
   if (error_ >= 0) ::close(error_);
 }
 
-bool Child::write(std::span<const std::byte> bytes) {
+bool Child::write(std::span<const std::byte> bytes, double seconds) {
+  auto progress = Clock::now();
   while (!bytes.empty()) {
     if (input_ < 0) return false;
-    const ssize_t written = ::write(input_, bytes.data(), bytes.size());
+    const ssize_t written = write_quietly(input_, bytes);
     if (written > 0) {
       bytes = bytes.subspan(static_cast<size_t>(written));
+      progress = Clock::now();
     } else if (written < 0 && errno == EAGAIN) {
+      if (is_over(progress, seconds)) return false;
       std::array<pollfd, 2> watched{pollfd{input_, POLLOUT, 0}, pollfd{error_, POLLIN, 0}};
       ::poll(watched.data(), watched.size(), 100);
       drain_errors();
@@ -136,21 +166,20 @@ bool Child::write(std::span<const std::byte> bytes) {
 }
 
 bool Child::read(std::span<std::byte> bytes, double seconds) {
-  auto progress = std::chrono::steady_clock::now();
+  auto progress = Clock::now();
   while (!bytes.empty()) {
     std::array<pollfd, 2> watched{pollfd{output_, POLLIN, 0}, pollfd{error_, POLLIN, 0}};
     const int ready = ::poll(watched.data(), watched.size(), 100);
     drain_errors();
-    const auto now = std::chrono::steady_clock::now();
     if (ready > 0 && (watched[0].revents & (POLLIN | POLLHUP)) != 0) {
       const ssize_t got = ::read(output_, bytes.data(), bytes.size());
       if (got == 0) return false;
       if (got < 0 && errno != EINTR && errno != EAGAIN) return false;
       if (got > 0) {
         bytes = bytes.subspan(static_cast<size_t>(got));
-        progress = now;
+        progress = Clock::now();
       }
-    } else if (seconds > 0 && std::chrono::duration<double>(now - progress).count() > seconds) {
+    } else if (is_over(progress, seconds)) {
       return false;
     }
   }
@@ -163,14 +192,15 @@ void Child::close_input() {
 }
 
 void Child::drain_errors() {
+  constexpr int most_parts = 64;  // A child that writes without end must not keep its reader here.
   std::array<char, 4096> part{};
-  ssize_t got = 0;
-  while (error_ >= 0 && (got = ::read(error_, part.data(), part.size())) > 0) errors_.append(part.data(), static_cast<size_t>(got));
-  if (got == 0 && error_ >= 0) {
-    ::close(error_);
-    error_ = -1;
+  for (int i = 0; i < most_parts && error_ >= 0; ++i) {
+    const ssize_t got = ::read(error_, part.data(), part.size());
+    if (got < 0) return;
+    if (got == 0) ::close(std::exchange(error_, -1));
+    errors_.append(part.data(), static_cast<size_t>(got));
+    if (errors_.size() > kept_error_bytes) errors_.erase(0, errors_.size() - kept_error_bytes);
   }
-  if (errors_.size() > kept_error_bytes) errors_.erase(0, errors_.size() - kept_error_bytes);
 }
 
 std::string Child::errors() {
@@ -181,16 +211,18 @@ std::string Child::errors() {
 ChildEnd Child::end() {
   if (end_) return *end_;
   int status = 0;
-  if (::waitpid(id_, &status, WNOHANG) != id_) return {.running = true, .status = 0, .signal = 0};
+  const pid_t found = ::waitpid(id_, &status, WNOHANG);
+  if (found == 0 || (found < 0 && errno == EINTR)) return {.running = true, .status = 0, .signal = 0};
   drain_errors();
-  end_ = from_wait(status);
+  // A program that ignores SIGCHLD has its children reaped by the system: this one is gone, and nobody knows how.
+  end_ = found == id_ ? from_wait(status) : ChildEnd{.running = false, .status = unknown_status, .signal = 0};
   return *end_;
 }
 
 ChildEnd Child::finish(double seconds) {
-  const auto start = std::chrono::steady_clock::now();
+  const auto start = Clock::now();
   while (end().running) {
-    if (std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count() > seconds) {
+    if (std::chrono::duration<double>(Clock::now() - start).count() > seconds) {
       kill();
       break;
     }
@@ -201,13 +233,14 @@ ChildEnd Child::finish(double seconds) {
 }
 
 void Child::kill() {
-  if (end_) return;
+  if (!end().running) return;
   ::kill(id_, SIGKILL);
   int status = 0;
-  while (::waitpid(id_, &status, 0) < 0 && errno == EINTR) {
+  pid_t found = 0;
+  while ((found = ::waitpid(id_, &status, 0)) < 0 && errno == EINTR) {
   }
   drain_errors();
-  end_ = from_wait(status);
+  end_ = found == id_ ? from_wait(status) : ChildEnd{.running = false, .status = 0, .signal = SIGKILL};
 }
 
 std::string own_program() {

@@ -11,13 +11,13 @@ namespace unmoor {
 // How a child process ended, in words: "exit status 3", "killed by SIGABRT", "still running".
 struct ChildEnd {
   bool running = false;
-  int status = 0;  // Exit status; 0 if a signal ended it.
+  int status = 0;  // Exit status; 0 if a signal ended it, -1 if the system reaped it before we could ask.
   int signal = 0;
   std::string text() const;
 };
 
 // A child process with its input, output and error piped. Started by spawn, never by a bare fork (drivers do not survive one).
-// One thread at a time. Killed and reaped when this goes; it also dies with its parent.
+// One thread at a time. Killed and reaped when this goes. That it dies with its parent is for the child to ask for (prctl).
 class Child {
  public:
   // `command` is a program and its arguments; `environment` is added to ours. Fails with Io.
@@ -26,8 +26,8 @@ class Child {
   Child(const Child&) = delete;
   Child& operator=(const Child&) = delete;
 
-  // False if the child has closed its end.
-  bool write(std::span<const std::byte> bytes);
+  // False if the child has closed its end, or took nothing for `seconds` (0: no limit).
+  bool write(std::span<const std::byte> bytes, double seconds = 0);
   // Fills `bytes`; false if the output ended first or `seconds` passed without progress (0: no limit).
   bool read(std::span<std::byte> bytes, double seconds = 0);
   void close_input();

@@ -5,14 +5,14 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
 #include <filesystem>
-#include <fstream>
 #include <system_error>
-#include <vector>
+#include <utility>
 
 #include "unmoor/base/error.h"
 
@@ -32,20 +32,52 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int number() const { return number_; }
+  // False if what was written could not be kept.
+  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
 
  private:
   int number_;
 };
 
-}  // namespace
+constexpr int reading = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // Without waiting for somebody who writes into a pipe.
 
-std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
-  const Descriptor file(::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK));
+// The size of a file opened for reading. Fails on what is no regular file: it would block, or never end.
+size_t regular_size(const Descriptor& file, const std::string& path) {
   if (file.number() < 0) fail_on("cannot open", path);
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) fail_on("cannot read", path);
   if (!S_ISREG(status.st_mode)) fail(ErrorKind::Io, "cannot read '", path, "': it is not a regular file");
-  const auto size = static_cast<size_t>(status.st_size);
+  return static_cast<size_t>(status.st_size);
+}
+
+bool write_all(const Descriptor& file, std::string_view text) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file.number(), text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) return false;
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+  return true;
+}
+
+// Writes into what is no file of bytes, such as /dev/stdout or /dev/null: a rename would put a file in its place.
+void write_into(const std::string& path, std::string_view text) {
+  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
+  if (file.number() < 0 || !write_all(file, text) || !file.close()) fail_on("cannot write", path);
+}
+
+// `mode` as of the file that was there, or 0.
+bool replace_file(const std::string& beside, const std::string& target, std::string_view text, mode_t mode) {
+  Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+  return file.number() >= 0 && (mode == 0 || ::fchmod(file.number(), mode & 07777) == 0) && write_all(file, text) && file.close() &&
+         ::rename(beside.c_str(), target.c_str()) == 0;
+}
+
+}  // namespace
+
+std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
+  const Descriptor file(::open(path.c_str(), reading));
+  const size_t size = regular_size(file, path);
   if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile(path, {}));
   void* const at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (at == MAP_FAILED) fail_on("cannot map", path);
@@ -65,34 +97,36 @@ void MappedFile::advise_normal() const {
 }
 
 std::string read_file(const std::string& path) {
-  std::ifstream file(path, std::ios::binary);
-  if (!file) fail_on("cannot open", path);
-  std::string text((std::istreambuf_iterator<char>(file)), std::istreambuf_iterator<char>());
-  if (file.bad()) fail_on("cannot read", path);
+  const Descriptor file(::open(path.c_str(), reading));
+  // The size is a first guess: what the system makes up, as in /proc, says 0.
+  std::string text(regular_size(file, path) + 1, '\0');
+  size_t held = 0;
+  while (true) {
+    const ssize_t got = ::read(file.number(), text.data() + held, text.size() - held);
+    if (got < 0 && errno == EINTR) continue;
+    if (got < 0) fail_on("cannot read", path);
+    held += static_cast<size_t>(got);
+    if (got == 0) break;
+    if (held == text.size()) text.resize(2 * text.size() + 4096);
+  }
+  text.resize(held);
   return text;
 }
 
 void write_file(const std::string& path, std::string_view text) {
-  std::string beside = cat(path, ".", static_cast<long long>(::getpid()), ".part");
-  const Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  if (file.number() < 0) fail_on("cannot write", path);
-  while (!text.empty()) {
-    const ssize_t written = ::write(file.number(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) {
-      const int reason = errno;
-      ::unlink(beside.c_str());
-      errno = reason;
-      fail_on("cannot write", path);
-    }
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  if (::rename(beside.c_str(), path.c_str()) != 0) {
-    const int reason = errno;
-    ::unlink(beside.c_str());
-    errno = reason;
-    fail_on("cannot write", path);
-  }
+  struct stat status {};
+  const bool exists = ::stat(path.c_str(), &status) == 0;
+  if (exists && !S_ISREG(status.st_mode)) return write_into(path, text);
+  std::error_code problem;
+  const auto linked = exists ? std::filesystem::canonical(path, problem) : std::filesystem::path(path);
+  const std::string target = problem ? path : linked.string();
+  static std::atomic<unsigned> count{0};  // Threads may write the same file.
+  const std::string beside = cat(target, '.', static_cast<long long>(::getpid()), '.', count++, ".part");
+  if (replace_file(beside, target, text, exists ? status.st_mode : 0)) return;
+  const int reason = errno;
+  ::unlink(beside.c_str());
+  errno = reason;
+  fail_on("cannot write", path);
 }
 
 std::string cache_folder() {

@@ -8,7 +8,8 @@
 
 namespace unmoor {
 
-// A file mapped read-only. Immutable; any thread may read it. Pages are read from disk when touched.
+// A file mapped read-only. Immutable; any thread may read it. Pages are read from disk when touched: a file that somebody shortens
+// meanwhile ends the process with SIGBUS, so files are to be replaced, not written over.
 class MappedFile {
  public:
   // Fails with Io, naming the path and the system's reason. A folder, a pipe or an unreadable file is an error.
@@ -31,10 +32,13 @@ class MappedFile {
   std::span<const std::byte> bytes_;
 };
 
-// The whole file as text. Fails with Io.
+// The functions below may be called from any thread.
+
+// The whole file as text. Fails with Io, also on what is no regular file.
 std::string read_file(const std::string& path);
 
-// Writes beside the target and renames, so that a reader sees the old file or the new one. Fails with Io and leaves nothing.
+// Writes beside the target and renames, so that a reader sees the old file or the new one; a link stays one, and permissions stay.
+// A device or a pipe is written into. Fails with Io and leaves nothing.
 void write_file(const std::string& path, std::string_view text);
 
 // The user's cache folder for Unmoor (XDG_CACHE_HOME, else HOME/.cache), made if missing. Empty if none can be made.

@@ -20,8 +20,8 @@ std::string utf8(std::u32string_view points);
 
 // How letters change case.
 enum class LetterCase : uint8_t { Lower, Upper };
-// Unicode's one-to-one mapping, of UTF-8 text. `locale` is a name such as "en_US" or "tr_TR.UTF-8", or empty; Turkish and Azeri pair
-// i with İ and ı with I. Fails with InvalidArgument on bytes that are no UTF-8, and on what is no name of a locale.
+// Unicode's one-to-one mapping, of UTF-8 text. `locale` is a name such as "en_US" or "tr_TR.UTF-8", or empty; Turkish and Azeri
+// pair i with İ and ı with I. Fails with InvalidArgument on bytes that are no UTF-8, and on what is no name of a locale.
 std::string with_case(std::string_view text, LetterCase letter_case, std::string_view locale);
 
 }  // namespace unmoor

@@ -293,6 +293,11 @@ void Session::State::call_step(const CallStep& step, Observer* observer) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == no_value) continue;
     if (i >= results.size()) fail(ErrorKind::InvalidModel, "its body gives ", results.size(), " values, not ", node.outputs.size());
+    // What comes after was prepared for this type: a branch that could not be inferred, and ran all the same, may give another one.
+    const Type& planned = plan_->graph.value(node.outputs[i]).type;
+    if (is_known(planned) && to_text(type_of(results[i])) != to_text(planned)) {
+      fail(ErrorKind::InvalidModel, "its body gives ", type_of(results[i]), " as output ", i, ", not ", planned);
+    }
     host_values_[Graph::index(node.outputs[i])] = std::move(results[i]);
   }
 }

@@ -109,7 +109,7 @@ class WorkerRunner : public Runner {
 
   Message exchange(const Message& request, Observer* observer) const {
     const ReadBytes read = [this](std::span<std::byte> bytes) { return child_->read(bytes, child_patience(silence_limit_s)); };
-    const WriteBytes write = [this](std::span<const std::byte> bytes) { return child_->write(bytes); };
+    const WriteBytes write = [this](std::span<const std::byte> bytes) { return child_->write(bytes, child_patience(silence_limit_s)); };
     if (!write_message(write, request)) report_end();
     Message reply;
     for (;;) {

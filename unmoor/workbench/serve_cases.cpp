@@ -188,7 +188,9 @@ std::string compare_output(const Data& expected, const Data& actual, Rounding ro
   const Metrics metrics = compare(expected, actual, stored, std::nullopt);
   if (!metrics.problem.empty()) return metrics.problem;
   if (metrics.class_mismatch > 0) return fmt::format("{} elements are NaN or infinite on one side only", metrics.class_mismatch);
-  if (rounding == Rounding::Quantise && !is_float(stored) && metrics.frac_over <= 0.02 && metrics.max_abs <= 1) return "";
+  // Sums in another order may move an element that lies on a tie: one in a thousand, and at least one, may be the next step.
+  const double steps = metrics.frac_over * static_cast<double>(metrics.elements);
+  if (rounding == Rounding::Quantise && !is_float(stored) && metrics.max_abs <= 1 && steps <= 1 + static_cast<double>(metrics.elements) / 1000) return "";
   if (metrics.over <= 1) return "";
   return fmt::format("element {} is off: {:.3g} times its tolerance (relative L2 error {:.3g})", metrics.worst, metrics.over, metrics.rel_l2);
 }

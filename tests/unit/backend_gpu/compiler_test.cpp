@@ -147,7 +147,7 @@ TEST(Compiler, a_child_that_dies_is_an_error_with_its_end) {
 TEST(Compiler, a_broken_kernel_leaves_those_beside_it_to_be_compiled) {
   UNMOOR_NEED_DEVICE();
   auto& compiler = gpu_device(*device).compiler();
-  // Fewer than four share a child, in the order of their names: the last one comes behind the broken one.
+  // So few share a program, and then a child: each is compiled again alone, in the order of their names.
   compiler.kernel(source("m_broken", "x[0] = no_such_name;"));
   const auto before = compiler.kernel(source("a_fine", "x[0] = 1;"));
   const auto behind = compiler.kernel(source("z_fine", "x[0] = 2;"));

@@ -91,6 +91,58 @@ TEST(Control, scan_walks_backwards_and_along_other_axes) {
   EXPECT_EQ(first_output(sketch.done({scanned}), inputs), (std::vector<double>{3, 5, 6, 30, 50, 60}));
 }
 
+// Each element of the sequence of x and y, plus the tensor, times the captured value.
+Graph map_graph(bool second_is_sequence) {
+  Sketch body;
+  const ValueId element = body.input("element", {});
+  const ValueId other = body.input("other", {});
+  const ValueId captured = body.input("captured", {1});
+  const auto graph = std::make_shared<const Graph>(body.done({body.node("Mul", {body.node("Add", {element, other}), captured})}));
+  Sketch sketch;
+  const ValueId x = sketch.input("x", {2});
+  const ValueId y = sketch.input("y", {3});
+  const ValueId scale = sketch.input("scale", {1});
+  const ValueId list = sketch.node("SequenceConstruct", {x, y});
+  const ValueId second = second_is_sequence ? list : sketch.scalar(100);
+  const ValueId made = sketch.node("SequenceMap", {list, second, scale}, {{"body", graph}, {"captures", int64_t{1}}});
+  return sketch.done({sketch.node("ConcatFromSequence", {made}, {{"axis", int64_t{0}}})});
+}
+
+TEST(Control, sequence_map_takes_elements_of_sequences_and_tensors_whole) {
+  const NamedData inputs{{"x", Tensor::from<float>({2}, {1, 2})},
+                         {"y", Tensor::from<float>({3}, {10, 20, 30})},
+                         {"scale", Tensor::from<float>({1}, {2})}};
+  EXPECT_EQ(first_output(map_graph(true), inputs), (std::vector<double>{4, 8, 40, 80, 120}));
+  EXPECT_EQ(first_output(map_graph(false), inputs), (std::vector<double>{202, 204, 220, 240, 260}));
+}
+
+TEST(Control, sequence_map_of_nothing_is_nothing) {
+  Sketch body;
+  const auto graph = std::make_shared<const Graph>(body.done({body.node("Neg", {body.input("element", {}, DType::I64)})}));
+  Sketch sketch;
+  const ValueId none = sketch.node("SequenceEmpty", {}, {{"dtype", int64_t{7}}});
+  const ValueId made = sketch.node("SequenceMap", {none}, {{"body", graph}, {"captures", int64_t{0}}});
+  EXPECT_EQ(first_output(sketch.done({sketch.node("SequenceLength", {made})}), {}), (std::vector<double>{0}));
+}
+
+TEST(Control, sequence_map_refuses_sequences_of_other_lengths) {
+  Sketch body;
+  const ValueId a = body.input("a", {2});
+  const auto graph = std::make_shared<const Graph>(body.done({body.node("Add", {a, body.input("b", {2})})}));
+  Sketch sketch;
+  const ValueId x = sketch.input("x", {2});
+  const ValueId one = sketch.node("SequenceConstruct", {x});
+  const ValueId two = sketch.node("SequenceConstruct", {x, x});
+  const ValueId made = sketch.node("SequenceMap", {two, one}, {{"body", graph}, {"captures", int64_t{0}}});
+  Session session(make_plan(sketch.done({sketch.node("SequenceLength", {made})}), {reference()}, {}));
+  try {
+    (void)session.run({{"x", Tensor::from<float>({2}, {1, 2})}});
+    ADD_FAILURE() << "it ran";
+  } catch (const Error& error) {
+    EXPECT_NE(std::string(error.what()).find("input 1 has 1 elements, not 2"), std::string::npos) << error.what();
+  }
+}
+
 TEST(Control, shapes_that_only_data_tells_are_prepared_during_the_run) {
   Sketch sketch;
   const ValueId x = sketch.input("x", {5});

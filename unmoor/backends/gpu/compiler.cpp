@@ -17,7 +17,7 @@ namespace unmoor::gpu {
 namespace {
 
 // Fewer kernels than this are not worth a second child.
-constexpr size_t worth_two_children = 4;
+constexpr size_t worth_two_children = 8;
 // In one program: more save little, and make a cached program larger than those that use it need.
 constexpr size_t most_together = 16;
 

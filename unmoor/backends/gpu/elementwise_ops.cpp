@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "unmoor/backends/gpu/elementwise.h"
+#include "unmoor/backends/gpu/move.h"
 #include "unmoor/base/error.h"
 
 namespace unmoor::gpu {
@@ -18,6 +19,7 @@ struct Rule {
   double p = 0;
   const char* q_name = "";
   double q = 0;
+  const char* turned = "";  // The operator that this one is with its inputs turned round: one kernel for both.
 };
 
 constexpr std::array rules{
@@ -72,8 +74,8 @@ constexpr std::array rules{
     Rule{"Equal", "a == b", "a == b", "(a != 0) == (b != 0)", true},
     Rule{"Less", "a < b", "a < b", "", true},
     Rule{"LessOrEqual", "a <= b", "a <= b", "", true},
-    Rule{"Greater", "a > b", "a > b", "", true},
-    Rule{"GreaterOrEqual", "a >= b", "a >= b", "", true},
+    Rule{.op = "Greater", .real = "a < b", .integer = "a < b", .answers_bool = true, .turned = "Less"},
+    Rule{.op = "GreaterOrEqual", .real = "a <= b", .integer = "a <= b", .answers_bool = true, .turned = "LessOrEqual"},
 };
 
 std::string lower_case(std::string_view text) {
@@ -109,10 +111,11 @@ void add_rule(Kernels& kernels, const Rule& rule) {
   };
   const auto prepare = [&rule](const OpCall& call, GpuDevice& device) {
     const auto dtype = call.input(0).dtype;
-    Elementwise what{.label = lower_case(rule.op), .expression = expression_for(rule, dtype), .input_types = {}, .inputs = {},
-                     .output_type = call.output(0).dtype};
+    const bool turned = *rule.turned != '\0';
+    Elementwise what{.label = lower_case(turned ? rule.turned : rule.op), .expression = expression_for(rule, dtype), .input_types = {},
+                     .inputs = {}, .output_type = call.output(0).dtype};
     for (size_t i = 0; i < call.input_count(); ++i) {
-      what.inputs.push_back(i);
+      what.inputs.push_back(turned ? call.input_count() - 1 - i : i);
       what.input_types.push_back(dtype);
     }
     what.p = *rule.p_name == '\0' ? rule.p : call.real(rule.p_name, rule.p);
@@ -133,6 +136,7 @@ void add_variadic(Kernels& kernels, const std::string& op, std::string (*step)(c
     return call.input(0).dtype == DType::Bool ? no(Reason::DType, "input 0 is bool") : can_broadcast(call);
   };
   const auto prepare = [op, step](const OpCall& call, GpuDevice& device) {
+    if (call.input_count() == 1) return copied(call);
     Elementwise what{.label = cat(lower_case(op), call.input_count()), .expression = "a", .input_types = {}, .inputs = {},
                      .output_type = call.output(0).dtype};
     for (size_t i = 0; i < call.input_count(); ++i) {
@@ -182,6 +186,7 @@ void add_clip(Kernels& kernels) {
     Elementwise what{.label = "clip", .expression = "a", .input_types = {}, .inputs = {0}, .output_type = call.output(0).dtype};
     const bool low = call.has(1);
     const bool high = call.has(2);
+    if (!low && !high) return copied(call);
     if (low) what.inputs.push_back(1);
     if (high) what.inputs.push_back(2);
     if (low) what.expression = "a < b ? b : a";

@@ -32,6 +32,18 @@ Launch move(const Move& what) {
   return launch;
 }
 
+Prepared copied(const OpCall& call) {
+  Prepared prepared;
+  prepared.run = [bytes = call.output(0).bytes()](Stream& stream, const KernelArgs& arguments) {
+    const auto& from = arguments.inputs[0];
+    const auto& to = arguments.outputs[0];
+    if (from.buffer != to.buffer || from.offset != to.offset) stream.copy(*to.buffer, to.offset, *from.buffer, from.offset, bytes);
+  };
+  prepared.unused_inputs.assign(call.input_count(), true);
+  prepared.unused_inputs[0] = false;
+  return prepared;
+}
+
 namespace {
 
 size_t element_bytes(const OpCall& call, size_t input) { return bytes_of(call.input(input).dtype, 1); }
@@ -211,17 +223,7 @@ void add_copies(Kernels& kernels) {
     if (call.wants_output(1)) return no(Reason::Attribute, "a second output is wanted");
     return call.input(0).dtype == DType::String ? no(Reason::DType, "input 0 is string") : yes();
   };
-  const auto prepare = [](const OpCall& call, GpuDevice&) {
-    Prepared prepared;
-    prepared.run = [bytes = call.output(0).bytes()](Stream& stream, const KernelArgs& arguments) {
-      const auto& from = arguments.inputs[0];
-      const auto& to = arguments.outputs[0];
-      if (from.buffer != to.buffer || from.offset != to.offset) stream.copy(*to.buffer, to.offset, *from.buffer, from.offset, bytes);
-    };
-    prepared.unused_inputs.assign(call.input_count(), true);
-    prepared.unused_inputs[0] = false;
-    return prepared;
-  };
+  const auto prepare = [](const OpCall& call, GpuDevice&) { return copied(call); };
   for (const char* const op : {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}) {
     kernels.add(op, "copy", supports, prepare, true);
   }

@@ -25,8 +25,9 @@ Tensor scalar_of(DType dtype, double value) {
 
 void axes_to_input(NodeDraft& draft) {
   const auto axes = draft.take<Ints>("axes");
-  // An empty list of axes stood for all of them; as an input it does so only where the input is absent.
-  if (axes && !axes->empty() && draft.input(1) == no_value) draft.set_input(1, draft.ints(*axes));
+  // An empty list of axes stood for all of them; as an input it does so only where the input is absent. Of Unsqueeze it means none.
+  const bool counts = axes && (!axes->empty() || draft.node.op == "Unsqueeze");
+  if (counts && draft.input(1) == no_value) draft.set_input(1, draft.ints(*axes));
 }
 
 void modernize_slice(NodeDraft& draft) {

@@ -13,14 +13,27 @@ void set_old_coordinates(NodeDraft& draft) {
   if (const auto mode = draft.take<std::string>("mode")) draft.set("mode", *mode == "bilinear" ? std::string("linear") : *mode);
 }
 
-// (X, scales) becomes (X, roi, scales). To shrink, the nearest pixel was rounded up, to grow, down; to do both takes two steps.
-void move_scales(NodeDraft& draft, ValueId scales) {
+// To shrink, the nearest pixel was rounded up, to grow, down; to do both takes two steps.
+void resize_twice(NodeDraft& draft, ValueId growing, ValueId shrinking) {
+  draft.set_input(0, draft.add("Resize", {draft.input(0), no_value, growing}, draft.node.attributes));
+  draft.set_input(2, shrinking);
+  draft.set("nearest_mode", std::string("ceil"));
+}
+
+// (X, scales) becomes (X, roi, scales). `may_shrink`: where nobody knows the scales, either may be.
+void move_scales(NodeDraft& draft, ValueId scales, bool may_shrink) {
   draft.node.inputs.resize(1, no_value);
   draft.set_input(2, scales);
   const Tensor* const held = draft.constant_input(2);
   const auto mode = draft.node.attributes.find("mode");
   const bool is_nearest = mode == draft.node.attributes.end() || std::get<std::string>(mode->second) == "nearest";
-  if (held == nullptr || held->dtype() != DType::F32 || !is_nearest) return;
+  if (!is_nearest || (held == nullptr && !may_shrink) || (held != nullptr && held->dtype() != DType::F32)) return;
+  if (held == nullptr) {
+    const ValueId one = draft.constant(Tensor::from<float>({1}, {1.0F}));
+    const ValueId growing = draft.add("Max", {scales, one});
+    resize_twice(draft, growing, draft.add("Min", {scales, one}));
+    return;
+  }
   std::vector<float> growing, shrinking;
   for (const float scale : held->span<float>()) {
     growing.push_back(std::max(scale, 1.0F));
@@ -31,8 +44,8 @@ void move_scales(NodeDraft& draft, ValueId scales) {
   const auto count = static_cast<int64_t>(growing.size());
   if (!std::ranges::all_of(growing, is_one)) {
     const ValueId first = draft.constant(Tensor::from<float>({count}, std::span<const float>(growing)));
-    draft.set_input(0, draft.add("Resize", {draft.input(0), no_value, first}, draft.node.attributes));
-    draft.set_input(2, draft.constant(Tensor::from<float>({count}, std::span<const float>(shrinking))));
+    resize_twice(draft, first, draft.constant(Tensor::from<float>({count}, std::span<const float>(shrinking))));
+    return;
   }
   draft.set("nearest_mode", std::string("ceil"));
 }
@@ -51,14 +64,14 @@ void modernize_upsample(NodeDraft& draft) {
   if (scales == no_value) fail(ErrorKind::InvalidModel, "it has no scales");
   draft.node.op = "Resize";
   set_old_coordinates(draft);
-  move_scales(draft, scales);
+  move_scales(draft, scales, false);
 }
 
 void modernize_resize(NodeDraft& draft) {
   if (draft.opset < 11) {
     if (draft.input(1) == no_value) fail(ErrorKind::InvalidModel, "it has no scales");
     set_old_coordinates(draft);
-    move_scales(draft, draft.input(1));
+    move_scales(draft, draft.input(1), true);
     return;
   }
   // What is not given was once an empty tensor.

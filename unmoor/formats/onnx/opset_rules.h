@@ -25,12 +25,16 @@ void modernize_scatter(NodeDraft& draft);
 void modernize_grid_sample(NodeDraft& draft);
 void modernize_roi_align(NodeDraft& draft);
 void modernize_attention(NodeDraft& draft);
-void modernize_scan(NodeDraft& draft);
 void modernize_broadcast(NodeDraft& draft);  // Two-input operators before opset 7.
 void modernize_cast(NodeDraft& draft);
 void modernize_concat(NodeDraft& draft);
 void modernize_recurrent(NodeDraft& draft);
 void refuse_before_6(NodeDraft& draft);  // Operators whose form before opset 6 is too different.
+
+// Scan before opset 9 (opset_scan.cpp).
+void modernize_scan(NodeDraft& draft);
+// com.microsoft's FusedConv, FusedGemm, NhwcConv and NhwcFusedConv become the operators that were fused (contrib_fused.cpp).
+void split_fused(NodeDraft& draft);
 
 // Resize and Upsample (opset_resize.cpp).
 void modernize_resize(NodeDraft& draft);
