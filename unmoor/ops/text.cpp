@@ -141,6 +141,7 @@ void add_text_ops(OpSet& ops) {
   add_string_normalizer(ops);
   add_regex_full_match(ops);
   add_tf_idf_vectorizer(ops);
+  add_contrib_tokenizer(ops);
 }
 
 }  // namespace unmoor

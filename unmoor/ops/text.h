@@ -12,6 +12,7 @@ namespace unmoor {
 void add_string_normalizer(OpSet& ops);
 void add_regex_full_match(OpSet& ops);
 void add_tf_idf_vectorizer(OpSet& ops);
+void add_contrib_tokenizer(OpSet& ops);  // com.microsoft: Tokenizer.
 
 // UTF-8 as code points, and back. Fails with InvalidArgument on bytes that are no UTF-8.
 std::u32string code_points(std::string_view text);
