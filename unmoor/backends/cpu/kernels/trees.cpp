@@ -63,7 +63,7 @@ Prepared prepare_trees(const OpCall& call, Device& device) {
                                                          static_cast<size_t>(shape[1]), 0, scores_at, call.input(0).dtype, to});
   const size_t steps = trees->model.forest.roots.size() * 16 + trees->width;  // Of a row, about.
   return {.run = [&machine = machine_of(device), trees, steps](Stream&, const KernelArgs& args) {
-    machine.pool().ranges(trees->rows, 16384 / steps + 1, [&](size_t begin, size_t end) { trees->predict(args, begin, end); });
+    machine.pool().ranges(trees->rows, 16384 / (steps + 1) + 1, [&](size_t begin, size_t end) { trees->predict(args, begin, end); });
   }};
 }
 
