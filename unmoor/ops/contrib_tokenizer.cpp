@@ -154,10 +154,10 @@ void run_tokenizer(const OpCall& call, std::span<const Data> in, Outputs& out) {
   auto& texts = out.allocate(0, {DType::String, std::move(shape)}).writable_strings();
   for (size_t i = 0; i < all.size() && columns > 0; ++i) {
     auto to = texts.begin() + static_cast<std::ptrdiff_t>(i * columns);
-    if (rules.marks) *to++ = "\x02";
+    if (rules.marks) *to++ = std::string(1, '\x02');
     to = std::ranges::move(all[i], to).out;
     to = std::fill_n(to, width - all[i].size(), rules.pad);
-    if (rules.marks) *to = "\x03";
+    if (rules.marks) *to = std::string(1, '\x03');
   }
 }
 

@@ -93,7 +93,9 @@ TEST(Images, a_damaged_file_gives_nothing_or_some_image) {
         damaged[at] = static_cast<char>(damaged[at] ^ flipped);
         try {
           const auto image = decode(damaged);
-          if (image) EXPECT_EQ(image->rgb.size(), static_cast<size_t>(3 * image->width * image->height));
+          if (image) {
+            EXPECT_EQ(image->rgb.size(), static_cast<size_t>(3 * image->width * image->height));
+          }
         } catch (const Error& error) {
           EXPECT_EQ(error.kind(), ErrorKind::OutOfMemory) << format << ": " << error.what();
         }
