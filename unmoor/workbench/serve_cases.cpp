@@ -161,6 +161,13 @@ std::string compare_moved(const Tensor& expected, const Tensor& actual) {
   return fmt::format("bytes differ from byte {} on", at);
 }
 
+// What two random draws must have in common.
+std::string compare_type(const Data& expected, const Data& actual) {
+  if (!expected.is_tensor() || !actual.is_tensor()) return expected.is_tensor() == actual.is_tensor() ? "" : "it is of another kind";
+  if (expected.tensor().type() == actual.tensor().type()) return "";
+  return fmt::format("it is {}, not {}", to_text(actual.tensor().type()), to_text(expected.tensor().type()));
+}
+
 std::string compare_output(const Data& expected, const Data& actual, Rounding rounding) {
   if (rounding == Rounding::MoveBits && expected.is_tensor() && actual.is_tensor()) return compare_moved(expected.tensor(), actual.tensor());
   const DType stored = expected.is_tensor() ? expected.tensor().dtype() : DType::F32;
@@ -185,7 +192,8 @@ json judge(const Trial& trial, Device& device) {
       const auto outputs = !problem.empty() ? std::vector<Data>() : attempt.kernel->prepare ? run_buffers(trial, attempt, device) : run_values(trial, attempt);
       for (size_t i = 0; i < outputs.size() && problem.empty(); ++i) {
         if (!trial.call->wants_output(i)) continue;
-        problem = op->category == Category::Sampling ? "" : compare_output(trial.expected[i], outputs[i], op->rounding);
+        problem = op->category == Category::Sampling ? compare_type(trial.expected[i], outputs[i])
+                                                     : compare_output(trial.expected[i], outputs[i], op->rounding);
         if (!problem.empty()) problem = fmt::format("output {}: {}", i, problem);
       }
     } catch (const std::exception& error) {
