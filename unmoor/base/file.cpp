@@ -5,14 +5,16 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
-#include <atomic>
 #include <cerrno>
+#include <csignal>
 #include <cstdio>
 #include <cstdlib>
 #include <cstring>
+#include <ctime>
 #include <filesystem>
 #include <system_error>
 #include <utility>
+#include <vector>
 
 #include "unmoor/base/error.h"
 
@@ -32,7 +34,7 @@ class Descriptor {
   Descriptor(const Descriptor&) = delete;
   Descriptor& operator=(const Descriptor&) = delete;
   int number() const { return number_; }
-  // False if what was written could not be kept.
+  // False if the system only now says that it could not write.
   bool close() { return ::close(std::exchange(number_, -1)) == 0; }
 
  private:
@@ -48,29 +50,6 @@ size_t regular_size(const Descriptor& file, const std::string& path) {
   if (::fstat(file.number(), &status) != 0) fail_on("cannot read", path);
   if (!S_ISREG(status.st_mode)) fail(ErrorKind::Io, "cannot read '", path, "': it is not a regular file");
   return static_cast<size_t>(status.st_size);
-}
-
-bool write_all(const Descriptor& file, std::string_view text) {
-  while (!text.empty()) {
-    const ssize_t written = ::write(file.number(), text.data(), text.size());
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    text.remove_prefix(static_cast<size_t>(written));
-  }
-  return true;
-}
-
-// Writes into what is no file of bytes, such as /dev/stdout or /dev/null: a rename would put a file in its place.
-void write_into(const std::string& path, std::string_view text) {
-  Descriptor file(::open(path.c_str(), O_WRONLY | O_CLOEXEC));
-  if (file.number() < 0 || !write_all(file, text) || !file.close()) fail_on("cannot write", path);
-}
-
-// `mode` as of the file that was there, or 0.
-bool replace_file(const std::string& beside, const std::string& target, std::string_view text, mode_t mode) {
-  Descriptor file(::open(beside.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
-  return file.number() >= 0 && (mode == 0 || ::fchmod(file.number(), mode & 07777) == 0) && write_all(file, text) && file.close() &&
-         ::rename(beside.c_str(), target.c_str()) == 0;
 }
 
 }  // namespace
@@ -113,20 +92,79 @@ std::string read_file(const std::string& path) {
   return text;
 }
 
-void write_file(const std::string& path, std::string_view text) {
-  struct stat status {};
-  const bool exists = ::stat(path.c_str(), &status) == 0;
-  if (exists && !S_ISREG(status.st_mode)) return write_into(path, text);
+namespace {
+
+// Fails with Io, naming `path`, the file that the user asked for.
+void write_all(int file, std::string_view text, const std::string& path) {
+  while (!text.empty()) {
+    const ssize_t written = ::write(file, text.data(), text.size());
+    if (written < 0 && errno == EINTR) continue;
+    if (written <= 0) fail_on("cannot write", path);
+    text.remove_prefix(static_cast<size_t>(written));
+  }
+}
+
+constexpr std::string_view folder_start = "unmoor-";
+
+// Removes what processes left that were killed: folders of ours whose process is gone, a day after their last change.
+void remove_left_folders(const std::filesystem::path& base) {
   std::error_code problem;
-  const auto linked = exists ? std::filesystem::canonical(path, problem) : std::filesystem::path(path);
-  const std::string target = problem ? path : linked.string();
-  static std::atomic<unsigned> count{0};  // Threads may write the same file.
-  const std::string beside = cat(target, '.', static_cast<long long>(::getpid()), '.', count++, ".part");
-  if (replace_file(beside, target, text, exists ? status.st_mode : 0)) return;
-  const int reason = errno;
-  ::unlink(beside.c_str());
-  errno = reason;
-  fail_on("cannot write", path);
+  for (std::filesystem::directory_iterator at(base, problem), end; !problem && at != end; at.increment(problem)) {
+    const std::string name = at->path().filename().string();
+    if (!name.starts_with(folder_start)) continue;
+    const long process = std::strtol(name.c_str() + folder_start.size(), nullptr, 10);
+    struct stat status {};
+    const bool ours = ::lstat(at->path().c_str(), &status) == 0 && S_ISDIR(status.st_mode) && status.st_uid == ::geteuid();
+    constexpr time_t day = 24 * 60 * 60;
+    if (process <= 0 || !ours || status.st_mtime + day > std::time(nullptr)) continue;
+    std::error_code ignored;
+    if (::kill(static_cast<pid_t>(process), 0) != 0 && errno == ESRCH) std::filesystem::remove_all(at->path(), ignored);
+  }
+}
+
+}  // namespace
+
+NewFile::NewFile(const std::string& path) : path_(path), target_(path) {
+  struct stat status {};
+  const bool there = ::stat(path.c_str(), &status) == 0;
+  if (there && S_ISDIR(status.st_mode)) fail(ErrorKind::Io, "cannot write '", path, "': it is a folder");
+  if (there && !S_ISREG(status.st_mode)) {
+    apart_ = std::make_unique<TemporaryFolder>();
+    beside_ = apart_->path() + "/content";
+    return;
+  }
+  std::error_code problem;
+  if (const auto real = std::filesystem::weakly_canonical(path, problem); !problem) target_ = real.string();
+  beside_ = cat(target_, ".", static_cast<long long>(::getpid()), ".part");
+}
+
+NewFile::~NewFile() {
+  if (!beside_.empty()) ::unlink(beside_.c_str());
+}
+
+void NewFile::finish() {
+  if (apart_ != nullptr) {
+    const Descriptor file(::open(path_.c_str(), O_WRONLY | O_CLOEXEC));
+    if (file.number() < 0) fail_on("cannot write", path_);
+    const auto content = MappedFile::open(beside_);
+    write_all(file.number(), {reinterpret_cast<const char*>(content->bytes().data()), content->bytes().size()}, path_);
+    return;
+  }
+  struct stat status {};
+  if (::stat(target_.c_str(), &status) == 0) ::chmod(beside_.c_str(), status.st_mode & 07777);
+  if (::rename(beside_.c_str(), target_.c_str()) != 0) fail_on("cannot write", path_);
+  beside_.clear();
+}
+
+void write_file(const std::string& path, std::string_view text) {
+  NewFile made(path);
+  {
+    Descriptor file(::open(made.beside().c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0666));
+    if (file.number() < 0) fail_on("cannot write", path);
+    write_all(file.number(), text, path);
+    if (!file.close()) fail_on("cannot write", path);
+  }
+  made.finish();
 }
 
 std::string cache_folder() {
@@ -149,7 +187,8 @@ TemporaryFolder::TemporaryFolder() {
   std::error_code problem;
   auto base = std::filesystem::temp_directory_path(problem);
   if (problem) base = "/tmp";
-  std::string name = (base / "unmoor-XXXXXX").string();
+  remove_left_folders(base);
+  std::string name = (base / cat(folder_start, static_cast<long long>(::getpid()), "-XXXXXX")).string();
   if (::mkdtemp(name.data()) == nullptr) fail_on("cannot make a temporary folder", name);
   path_ = name;
 }

@@ -1,4 +1,3 @@
-#include <unistd.h>
 #include <zip.h>
 
 #include <filesystem>
@@ -70,19 +69,6 @@ std::shared_ptr<const Bytes> read_entry(zip_t* archive, zip_uint64_t i, const st
   return bytes;
 }
 
-// A file beside the one that it is to become; gone with this if it did not.
-class Beside {
- public:
-  explicit Beside(const std::string& path) : path_(cat(path, '.', static_cast<long long>(::getpid()), ".part")) {}
-  ~Beside() { ::unlink(path_.c_str()); }
-  Beside(const Beside&) = delete;
-  Beside& operator=(const Beside&) = delete;
-  const std::string& path() const { return path_; }
-
- private:
-  std::string path_;
-};
-
 }  // namespace
 
 std::map<std::string, Tensor, std::less<>> read_npz(const std::string& path) {
@@ -119,13 +105,8 @@ void write_npz(const std::map<std::string, Tensor, std::less<>>& tensors, const 
     write_file(path, cat("PK\x05\x06", std::string(18, '\0')));
     return;
   }
-  std::error_code problem;
-  const auto kind = std::filesystem::status(path, problem).type();
-  if (kind != std::filesystem::file_type::regular && kind != std::filesystem::file_type::not_found) {
-    fail(ErrorKind::Io, "cannot write '", path, "': it is not a regular file");
-  }
-  const Beside beside(path);
-  Archive archive = open(beside.path(), ZIP_CREATE | ZIP_TRUNCATE);
+  NewFile made(path);
+  Archive archive = open(made.beside(), ZIP_CREATE | ZIP_TRUNCATE);
   std::vector<std::string> contents;  // libzip reads them when it closes.
   contents.reserve(tensors.size());
   const auto check = [&](bool is_good) {
@@ -144,8 +125,7 @@ void write_npz(const std::map<std::string, Tensor, std::less<>>& tensors, const 
   }
   check(zip_close(archive.get()) == 0);
   archive.release();
-  std::filesystem::rename(beside.path(), path, problem);
-  if (problem) fail(ErrorKind::Io, "cannot write '", path, "': ", problem.message());
+  made.finish();
 }
 
 }  // namespace unmoor

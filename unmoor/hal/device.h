@@ -31,7 +31,7 @@ class Event {
 };
 
 // An ordered queue of work. Calls may return before the work is done; memory given to upload and download must stay until then.
-// One thread at a time. Keeps its first error, which wait and synchronize throw.
+// One thread at a time. Keeps its first error and does nothing more; events then throw it, and synchronize throws it and forgets it.
 class Stream {
  public:
   virtual ~Stream() = default;

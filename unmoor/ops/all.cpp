@@ -33,6 +33,10 @@ const OpSet& all_ops() {
     add_sequence_ops(set);
     add_signal_ops(set);
     add_ml_ops(set);
+    add_vision_ops(set);
+    add_loss_ops(set);
+    add_text_ops(set);
+    add_training_ops(set);
     return set;
   }();
   return ops;

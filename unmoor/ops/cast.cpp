@@ -23,19 +23,28 @@ std::vector<DType> real_types() {
 }
 
 DType target_of(const OpCall& call) {
-  const auto dtype = dtype_numbered(call.integer("to", 0));
-  if (!dtype)
-    fail(ErrorKind::InvalidModel, title(call), ": attribute 'to' is ", call.integer("to", 0), ", which is no element type");
+  const auto dtype = dtype_attribute(call, "to");
+  if (!dtype) fail(ErrorKind::InvalidModel, title(call), ": attribute 'to' is missing");
   return *dtype;
 }
 
+void check_round_mode(const OpCall& call) {
+  const std::string mode = call.text("round_mode", "up");
+  if (mode != "up" && mode != "down" && mode != "nearest")
+    fail(ErrorKind::InvalidModel, title(call), ": round_mode is '", mode, "', not up, down or nearest");
+}
+
 std::vector<Type> infer_cast(const OpCall& call) {
+  check_round_mode(call);
   const DType to = target_of(call);
   if (is_complex(to)) fail(ErrorKind::InvalidModel, title(call), ": nothing can be cast to ", to);
   return {TensorType{to, call.input(0).shape}};
 }
 
-std::vector<Type> infer_cast_like(const OpCall& call) { return {TensorType{call.input(1).dtype, call.input(0).shape}}; }
+std::vector<Type> infer_cast_like(const OpCall& call) {
+  check_round_mode(call);
+  return {TensorType{call.input(1).dtype, call.input(0).shape}};
+}
 
 // An integer as a double that rounds to any narrower float as the integer itself would: beyond 2^53 the last bit says whether
 // any bit was lost.
@@ -74,13 +83,8 @@ uint8_t to_e8m0(const OpCall& call, double value) {
   int exponent = 0;
   const double fraction = std::frexp(magnitude, &exponent);  // In [0.5, 1).
   int power = exponent - 1;
-  if (mode == "up") {
-    power += fraction > 0.5 ? 1 : 0;
-  } else if (mode == "nearest") {
-    power += fraction >= 0.75 ? 1 : 0;
-  } else if (mode != "down") {
-    fail(ErrorKind::InvalidModel, title(call), ": round_mode is '", mode, "', not up, down or nearest");
-  }
+  if (mode == "up" && fraction > 0.5) ++power;
+  if (mode == "nearest" && fraction >= 0.75) ++power;
   if (power > 127) return above;
   return power < -127 ? below : static_cast<uint8_t>(power + 127);
 }
@@ -108,8 +112,13 @@ std::string lower(std::string text) {
   fail(ErrorKind::InvalidArgument, title(call), ": the text '", text, "' is no ", to);
 }
 
+// Without a plus sign, which std::from_chars does not know. "+-5" stays as it is and is no number.
+std::string unsigned_text(const std::string& text) {
+  return text.starts_with('+') && !text.starts_with("+-") ? text.substr(1) : text;
+}
+
 double parsed_double(const OpCall& call, const std::string& text, DType to) {
-  const std::string plain = lower(text.starts_with('+') ? text.substr(1) : text);
+  const std::string plain = lower(unsigned_text(text));
   if (plain == "true") return 1;
   if (plain == "false") return 0;
   double value = 0;
@@ -121,7 +130,7 @@ double parsed_double(const OpCall& call, const std::string& text, DType to) {
 }
 
 int64_t parsed_integer(const OpCall& call, const std::string& text, DType to) {
-  const std::string plain = text.starts_with('+') ? text.substr(1) : text;
+  const std::string plain = unsigned_text(text);
   const char* const end = plain.data() + plain.size();
   const auto whole = [&](auto value) -> std::optional<int64_t> {
     const auto result = std::from_chars(plain.data(), end, value);
@@ -152,10 +161,15 @@ std::string float_text(DType dtype, double value) {
   if (std::isnan(value)) return "NaN";
   if (std::isinf(value)) return value > 0 ? "INF" : "-INF";
   std::array<char, 64> digits{};
-  const auto result = dtype == DType::F64
-                          ? std::to_chars(digits.data(), digits.data() + digits.size(), value)
-                          : std::to_chars(digits.data(), digits.data() + digits.size(), static_cast<float>(value));
-  return std::string(digits.data(), result.ptr);
+  char* const end = digits.data() + digits.size();
+  if (dtype == DType::F64) return {digits.data(), std::to_chars(digits.data(), end, value).ptr};
+  for (int precision = 1; dtype != DType::F32 && precision < 9; ++precision) {
+    const char* const last = std::to_chars(digits.data(), end, value, std::chars_format::general, precision).ptr;
+    double read = 0;
+    std::from_chars(digits.data(), last, read);
+    if (rounded(dtype, read) == value) return {digits.data(), std::to_chars(digits.data(), end, read).ptr};
+  }
+  return {digits.data(), std::to_chars(digits.data(), end, static_cast<float>(value)).ptr};
 }
 
 void cast_to_strings(const Tensor& from, Tensor& to) {
@@ -248,6 +262,8 @@ Op cast() {
       "u8[20] to=f32,i8,i64,bool",
       "f32[4]{1.5,-2,inf,nan} to=string",
       "f64[2]{0.1,1e300} to=string",
+      "f16[4]{0.1,65504,-6e-8,2} to=string",
+      "bf16[2]{0.1,1e38} to=string",
       "string[5]{1,-2.5,1e3,INF,NaN} to=f32,f64,f16",
       "string[3]{7,-3,+12} to=i64,i32",
       "string[2]{a,b} to=string",

@@ -47,7 +47,7 @@ void channel_moments(const std::vector<double>& x, const Planes& at, std::vector
   std::vector<double> channel(at.batch * at.plane);
   for (size_t c = 0; c < at.channels; ++c) {
     for (size_t n = 0; n < at.batch; ++n)
-      std::copy_n(x.begin() + static_cast<std::ptrdiff_t>((n * at.channels + c) * at.plane), at.plane, &channel[n * at.plane]);
+      std::copy_n(x.data() + (n * at.channels + c) * at.plane, at.plane, channel.data() + n * at.plane);
     const Moments moments = moments_of(channel);
     mean[c] = moments.mean;
     variance[c] = moments.variance;
@@ -153,6 +153,8 @@ Op batch_norm() {
               cat("T[0,3,4,4]", weights),
               cat("T[2,4,5,3]~small", weights, " layout=NHWC"),
               cat("T[2,3,4,5]~small", weights, " training_mode=1 outputs=3"),
+              cat("T[2,3,0]", weights),
+              cat("T[3,3,1]~small", weights, " training_mode=1 momentum=0.25 epsilon=0.1 outputs=3"),
               "T[2,3,4,4]~small T[3]~small T[3]~small T[3]~small T[3]~positive"};
   return op;
 }

@@ -10,6 +10,8 @@
 namespace unmoor {
 namespace {
 
+constexpr int64_t longest_axis = int64_t{1} << 62;
+
 // Copies `part` into `whole`, its rows starting at `offset` along the axis.
 void copy_into(const Tensor& part, Tensor& whole, size_t axis, int64_t offset) {
   const auto to = split_at(whole.shape(), axis);
@@ -43,6 +45,9 @@ std::vector<Type> infer_concat(const OpCall& call) {
       if (k == axis) continue;
       const int64_t dim = same_dim(call, shape[k], part.shape[k], cat("the size of axis ", k));
       if (shape[k] < 0 && dim >= 0) shape.set(k, dim);
+    }
+    if (sum >= 0 && part.shape[axis] > longest_axis - sum) {
+      fail(ErrorKind::InvalidModel, title(call), ": axis ", axis, " would have more than ", longest_axis, " elements");
     }
     sum = sum < 0 || part.shape[axis] < 0 ? Shape::unknown : sum + part.shape[axis];
   }
@@ -123,18 +128,20 @@ void run_split(const OpCall& call, std::span<const Data> in, Outputs& out) {
   }
 }
 
-// One Slice for each part.
+// One Slice for each part. Outputs that nobody wants have no type, so the sizes come from the inputs.
 void expand_split(GraphBuilder& b) {
   const OpCall& call = b.call();
   const Shape& shape = call.input(0).shape;
-  const auto axis = static_cast<int64_t>(axis_of(call, call.integer("axis", 0), shape.rank()));
+  if (!shape.has_rank()) fail(ErrorKind::Unsupported, title(call), ": the rank of its input is not known yet");
+  const size_t axis = axis_of(call, call.integer("axis", 0), shape.rank());
+  const std::vector<int64_t> sizes = split_sizes(call, shape[axis]);
   int64_t offset = 0;
-  for (size_t i = 0; i < call.node.outputs.size(); ++i) {
-    const int64_t length = call.output(i).shape[static_cast<size_t>(axis)];
-    if (length < 0) fail(ErrorKind::Unsupported, title(call), ": the size of part ", i, " is not known yet");
-    if (call.wants_output(i))
-      b.output(i, b.add("Slice", {b.input(0), b.ints({offset}), b.ints({offset + length}), b.ints({axis})}));
-    offset += length;
+  for (size_t i = 0; i < sizes.size(); ++i) {
+    if (sizes[i] < 0) fail(ErrorKind::Unsupported, title(call), ": the size of part ", i, " is not known yet");
+    if (call.wants_output(i)) {
+      b.output(i, b.add("Slice", {b.input(0), b.ints({offset}), b.ints({offset + sizes[i]}), b.ints({static_cast<int64_t>(axis)})}));
+    }
+    offset += sizes[i];
   }
 }
 
@@ -190,19 +197,8 @@ void run_expand(const OpCall& call, std::span<const Data> in, Outputs& out) {
   for_each_index(result.shape(), [&](int64_t i, const std::vector<int64_t>& index) { copy(place_of(index, strides), i); });
 }
 
-Op mover(std::string name, std::string summary) {
-  Op op;
-  op.name = std::move(name);
-  op.summary = std::move(summary);
-  op.inputs = {required("input", every_type())};
-  op.outputs = {required("output", every_type())};
-  op.rounding = Rounding::MoveBits;
-  op.category = Category::Layout;
-  return op;
-}
-
 Op concat() {
-  Op op = mover("Concat", "The inputs one after another along an axis.");
+  Op op = moving_op("Concat", "The inputs one after another along an axis.");
   op.inputs = {variadic("inputs", every_type())};
   op.infer = infer_concat;
   op.reference = run_concat;
@@ -214,7 +210,7 @@ Op concat() {
 }
 
 Op split() {
-  Op op = mover("Split", "Parts of the input along an axis, of given or equal sizes.");
+  Op op = moving_op("Split", "Parts of the input along an axis, of given or equal sizes.");
   op.inputs.push_back(optional("split", {DType::I64}));
   op.outputs = {variadic("outputs", every_type())};
   op.attributes = {{"axis", int64_t{0}}};
@@ -233,7 +229,7 @@ Op split() {
 }
 
 Op tile() {
-  Op op = mover("Tile", "The input repeated along each axis.");
+  Op op = moving_op("Tile", "The input repeated along each axis.");
   op.inputs.push_back(required("repeats", {DType::I64}));
   op.infer = infer_tile;
   op.reference = run_tile;
@@ -243,7 +239,7 @@ Op tile() {
 }
 
 Op expand() {
-  Op op = mover("Expand", "The input broadcast together with a shape.");
+  Op op = moving_op("Expand", "The input broadcast together with a shape.");
   op.inputs.push_back(required("shape", {DType::I64}));
   op.infer = infer_expand;
   op.reference = run_expand;

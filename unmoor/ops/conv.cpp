@@ -7,21 +7,9 @@ namespace unmoor {
 
 namespace {
 
-Cost conv_cost(const OpCall& call) {
-  const Shape x = canonical(call, call.input(0).shape);
-  const Shape& w = call.input(1).shape;
-  if (!x.has_rank() || !w.has_rank()) return {0, bytes_moved(call)};
-  return {convolution_flop(convolution_of(call, x, w)), bytes_moved(call)};
-}
-
 void conv_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
-  const Convolution convolution = convolution_of(call, canonical(call, in[0].tensor().shape()), in[1].tensor().shape());
   Tensor& result = out.allocate(0, call.output(0));
-  std::vector<double> y = convolve(convolution, read_canonical<double>(call, in[0].tensor()), doubles(in[1].tensor()));
-  const std::vector<double> bias = doubles_at(in, 2);
-  const auto positions = static_cast<size_t>(Shape(convolution.window.output).elements());
-  for (size_t i = 0; !bias.empty() && i < y.size(); ++i) y[i] += bias[i / positions % bias.size()];
-  write_canonical(call, result, y);
+  write_canonical(call, result, convolved(call, in));
 }
 
 Op conv() {
@@ -40,7 +28,7 @@ Op conv() {
     return infer_convolution(call, call.input(0).shape, w, call.input(0).dtype);
   };
   op.reference = conv_reference;
-  op.cost = conv_cost;
+  op.cost = [](const OpCall& call) { return convolution_cost(call); };
   op.rounding = Rounding::Sum;
   op.category = Category::Convolution;
   op.cases = {"T[1,3,8,8]~small T[4,3,3,3]~small! T[4]! pads=[1,1,1,1],[0,1,0,1],[0,0,0,0]",
@@ -58,7 +46,12 @@ Op conv() {
               "T[1,64,14,14]~small T[64,64,3,3]~small! T[64]! pads=[1,1,1,1]",
               "T[1,3,32,32]~small T[16,3,7,7]~small! T[16]! pads=[3,3,3,3] strides=[2,2]",
               "T[2,7,9,4]~small T[6,2,3,3]~small! T[6]! group=2 pads=[1,1,1,1] layout=NHWC",
-              "T[1,8,8,3]~small T[5,3,3,3]~small! - pads=[0,1,0,1] strides=[2,2] layout=NHWC"};
+              "T[1,8,8,3]~small T[5,3,3,3]~small! - pads=[0,1,0,1] strides=[2,2] layout=NHWC",
+              "T[1,1,2]~small T[1,1,2]~small! pads=[0,1] dilations=[2]",
+              "T[1,3,4,4]~small T[4,3,2,2]~small! strides=[] pads=[] dilations=[] kernel_shape=[]",
+              "T[1,2,5,5]~small T[3,2,3,3]~small! strides=[1000000000,1000000000]",
+              "T[2,4,5]~small T[4,1,3]~small! group=4 strides=[1000000000]",
+              "T[1,2,3]~small T[5,2,2]~small! pads=[0,9] strides=[10]"};
   return op;
 }
 

@@ -25,7 +25,7 @@ void resolve(const OpCall& call, Window& window, size_t axis, int64_t extra, int
     return;
   }
   const int64_t natural = window.strides[axis] * (x - 1) + extra + window.reach(axis);
-  const std::string kind = call.text("auto_pad", "NOTSET");
+  const std::string kind = padding_kind(call);
   const bool same = kind == "SAME_UPPER" || kind == "SAME_LOWER";
   if (wanted < 0 && same) wanted = x * window.strides[axis];
   if (wanted < 0) {
@@ -52,10 +52,13 @@ Transposed transposed_of(const OpCall& call, const Shape& x, const Shape& w) {
   result.batch = x.has_rank() ? x[0] : Shape::unknown;
   result.channels =
       same_dim(call, x.has_rank() ? x[1] : Shape::unknown, w.has_rank() ? w[0] : Shape::unknown, "the number of channels");
-  if (result.group < 1 || (result.channels >= 0 && result.channels % result.group != 0)) {
+  require_size(call, "group", result.group, 1);
+  if (result.channels >= 0 && result.channels % result.group != 0) {
     fail(ErrorKind::InvalidModel, title(call), ": ", result.channels, " channels do not divide into ", result.group, " groups");
   }
-  result.outputs = w.has_rank() && w[1] >= 0 ? w[1] * result.group : Shape::unknown;
+  const int64_t per_group = w.has_rank() ? w[1] : Shape::unknown;
+  if (per_group >= 0) require_size(call, "the number of output channels a group", per_group, 0);
+  result.outputs = per_group < 0 ? Shape::unknown : per_group * result.group;
   Window& window = result.window;
   window.kernel.assign(rank, Shape::unknown);
   window.output.assign(rank, Shape::unknown);
@@ -63,14 +66,15 @@ Transposed transposed_of(const OpCall& call, const Shape& x, const Shape& w) {
   for (size_t axis = 0; axis < rank; ++axis) {
     if (x.has_rank()) window.output[axis] = x[axis + 2];
     window.kernel[axis] = same_dim(call, w.has_rank() ? w[axis + 2] : Shape::unknown, declared[axis], "kernel_shape");
-    if (window.kernel[axis] == 0) fail(ErrorKind::InvalidModel, title(call), ": the weight ", w, " is empty");
+    if (window.output[axis] >= 0) require_size(call, "the input", window.output[axis], 0);
+    if (window.kernel[axis] >= 0) require_size(call, "the kernel", window.kernel[axis], 1);
   }
   window.strides = per_axis(call, "strides", rank, 1, 1);
   window.dilations = per_axis(call, "dilations", rank, 1, 1);
   const std::vector<int64_t> pads = per_axis(call, "pads", 2 * rank, 0, 0);
   window.begin.assign(pads.begin(), pads.begin() + static_cast<std::ptrdiff_t>(rank));
   window.end.assign(pads.begin() + static_cast<std::ptrdiff_t>(rank), pads.end());
-  if (call.text("auto_pad", "NOTSET") == "VALID") window.begin = window.end = std::vector<int64_t>(rank, 0);
+  if (padding_kind(call) == "VALID") window.begin = window.end = std::vector<int64_t>(rank, 0);
   window.input.assign(rank, Shape::unknown);
   const std::vector<int64_t> extra = per_axis(call, "output_padding", rank, 0, 0);
   const std::vector<int64_t> wanted = per_axis(call, "output_shape", rank, Shape::unknown, Shape::unknown);
@@ -132,9 +136,7 @@ void transposed_reference(const OpCall& call, std::span<const Data> in, Outputs&
   const Transposed sizes = transposed_of(call, canonical(call, in[0].tensor().shape()), in[1].tensor().shape());
   Tensor& result = out.allocate(0, call.output(0));
   std::vector<double> y = spread(sizes, read_canonical<double>(call, in[0].tensor()), doubles(in[1].tensor()));
-  const std::vector<double> bias = doubles_at(in, 2);
-  const auto plane = static_cast<size_t>(Shape(sizes.window.input).elements());
-  for (size_t i = 0; !bias.empty() && i < y.size(); ++i) y[i] += bias[i / plane % bias.size()];
+  add_bias(y, doubles_at(in, 2), static_cast<size_t>(Shape(sizes.window.input).elements()));
   write_canonical(call, result, y);
 }
 

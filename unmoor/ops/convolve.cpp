@@ -73,6 +73,23 @@ double convolution_flop(const Convolution& convolution) {
   return 2 * depth * static_cast<double>(output.elements());
 }
 
+Cost convolution_cost(const OpCall& call, size_t x, size_t w) {
+  const Shape first = canonical(call, call.input(x).shape);
+  if (!first.has_rank() || !call.input(w).shape.has_rank()) return {0, bytes_moved(call)};
+  return {convolution_flop(convolution_of(call, first, call.input(w).shape)), bytes_moved(call)};
+}
+
+void add_bias(std::vector<double>& y, const std::vector<double>& bias, size_t plane) {
+  for (size_t i = 0; !bias.empty() && i < y.size(); ++i) y[i] += bias[i / plane % bias.size()];
+}
+
+std::vector<double> convolved(const OpCall& call, std::span<const Data> in) {
+  const Convolution convolution = convolution_of(call, canonical(call, in[0].tensor().shape()), in[1].tensor().shape());
+  std::vector<double> y = convolve(convolution, read_canonical<double>(call, in[0].tensor()), doubles(in[1].tensor()));
+  add_bias(y, doubles_at(in, 2), static_cast<size_t>(Shape(convolution.window.output).elements()));
+  return y;
+}
+
 TapOffsets::TapOffsets(const Window& window, int64_t first, int64_t count)
     : window_(window), starts_(window.rank()), offsets_(static_cast<size_t>(count)) {
   std::vector<int64_t> index(window.rank());

@@ -26,6 +26,13 @@ void require_bias(const OpCall& call, size_t i, int64_t outputs);
 // Multiply-adds count two.
 double convolution_flop(const Convolution& convolution);
 
+// The cost of a call whose inputs `x` and `w` are convolved.
+Cost convolution_cost(const OpCall& call, size_t x = 0, size_t w = 1);
+// y [N, C, …] plus one number a channel; `plane` elements a channel and item. No bias: y stays.
+void add_bias(std::vector<double>& y, const std::vector<double>& bias, size_t plane);
+// X by W plus the bias, where there is one, of a call whose first three inputs these are. [N, M, …].
+std::vector<double> convolved(const OpCall& call, std::span<const Data> in);
+
 // The sums of products without bias: x [N, C, …], w [M, C/group, …] to [N, M, …].
 template <class T>
 std::vector<T> convolve(const Convolution& convolution, const std::vector<T>& x, const std::vector<T>& w);

@@ -63,6 +63,7 @@ int64_t range_length(const OpCall& call, const Tensor& start, const Tensor& limi
 }
 
 std::vector<Type> infer_range(const OpCall& call) {
+  require_same_dtype(call);
   const bool known = call.constant(0) != nullptr && call.constant(1) != nullptr && call.constant(2) != nullptr;
   const int64_t length = known ? range_length(call, *call.constant(0), *call.constant(1), *call.constant(2)) : Shape::unknown;
   return {TensorType{call.input(0).dtype, Shape{length}}};
@@ -75,7 +76,11 @@ void run_range(const OpCall& call, std::span<const Data> in, Outputs& out) {
     const T start = read_as<T>(in[0].tensor())[0];
     const T delta = read_as<T>(in[2].tensor())[0];
     std::vector<T> values(result.elements());
-    for (size_t i = 0; i < values.size(); ++i) values[i] = start + static_cast<T>(i) * delta;
+    // Integers wrap around unsigned: i·delta alone may pass their limit where the sum does not.
+    using U = std::conditional_t<std::is_same_v<T, double>, double, uint64_t>;
+    for (size_t i = 0; i < values.size(); ++i) {
+      values[i] = static_cast<T>(static_cast<U>(start) + static_cast<U>(i) * static_cast<U>(delta));
+    }
     write_as(result, values);
   });
 }
@@ -84,13 +89,7 @@ std::vector<Type> infer_eye_like(const OpCall& call) {
   require_rank(call, 0, 2);
   TensorType type = call.input(0);
   if (!type.shape.has_rank()) type.shape = unknown_shape(2);
-  if (call.has_attribute("dtype")) {
-    const auto dtype = dtype_numbered(call.integer("dtype", 0));
-    if (!dtype)
-      fail(ErrorKind::InvalidModel, title(call), ": attribute 'dtype' is ", call.integer("dtype", 0),
-           ", which is no element type");
-    type.dtype = *dtype;
-  }
+  type.dtype = dtype_attribute(call, "dtype").value_or(type.dtype);
   return {std::move(type)};
 }
 
@@ -151,8 +150,9 @@ std::vector<Type> infer_trilu(const OpCall& call) {
 
 int64_t diagonal_of(const OpCall& call, std::span<const Data> in) {
   const auto values = integers_at(in, 1);
-  if (values.size() > 1) fail(ErrorKind::InvalidArgument, title(call), ": k has ", values.size(), " elements, not one");
-  return values.empty() ? 0 : values[0];
+  if (tensor_at(in, 1) == nullptr) return 0;
+  if (values.size() != 1) fail(ErrorKind::InvalidArgument, title(call), ": k has ", values.size(), " elements, not one");
+  return values[0];
 }
 
 void run_trilu(const OpCall& call, std::span<const Data> in, Outputs& out) {
@@ -173,6 +173,7 @@ void expand_trilu(GraphBuilder& b) {
   const OpCall& call = b.call();
   const TensorType& type = call.input(0);
   if (!type.shape.is_known()) fail(ErrorKind::Unsupported, title(call), ": its shape ", type.shape, " is not known yet");
+  if (type.shape.elements() == 0) return b.output(0, b.add("Identity", {b.input(0)}));
   const int64_t rows = type.shape[type.shape.rank() - 2];
   const int64_t columns = type.shape[type.shape.rank() - 1];
   std::vector<int64_t> diagonals;
@@ -180,7 +181,7 @@ void expand_trilu(GraphBuilder& b) {
     for (int64_t column = 0; column < columns; ++column) diagonals.push_back(column - row);
   }
   const ValueId diagonal = b.constant(Tensor::from<int64_t>(Shape{rows, columns}, diagonals));
-  const ValueId k = call.has(1) ? b.input(1) : b.scalar(0, DType::I64);
+  const ValueId k = call.has(1) ? b.add("Reshape", {b.input(1), b.ints({})}) : b.scalar(0, DType::I64);
   const ValueId keep = b.add(call.integer("upper", 1) != 0 ? "GreaterOrEqual" : "LessOrEqual", {diagonal, k});
   b.output(0, b.add("Where", {keep, b.input(0), b.scalar(0, type.dtype)}));
 }
@@ -211,7 +212,8 @@ Op range() {
   op.reference = run_range;
   op.category = Category::DynamicOutput;
   op.cases = {"T[]{1} T[]{10} T[]{2}",        "T[]{10} T[]{1} T[]{3}",      "f32[]{0} f32[]{1} f32[]{0.1}",
-              "i64[]{5} i64[]{-7} i64[]{-3}", "i32[]{3} i32[]{3} i32[]{1}", "f64[]{1} f64[]{0} f64[]{-0.25}"};
+              "i64[]{5} i64[]{-7} i64[]{-3}", "i32[]{3} i32[]{3} i32[]{1}", "f64[]{1} f64[]{0} f64[]{-0.25}",
+              "i64[]{-8000000000000000000} i64[]{9000000000000000000} i64[]{6000000000000000000}"};
   return op;
 }
 
@@ -260,7 +262,7 @@ Op trilu() {
   op.category = Category::Layout;
   op.cases = {
       "T[4,5] upper=0,1", "T[2,4,3] i64[]{1} upper=0,1", "T[4,5] i64[1]{-2} upper=0,1", "T[3,3] i64[]{9} upper=0,1", "T[0,4]",
-      "bool[3,3]"};
+      "bool[3,3]", "T[3,4] i64[1,1,1]{-1}", "T[0,1099511627776,65536]"};
   return op;
 }
 

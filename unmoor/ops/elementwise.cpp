@@ -95,7 +95,8 @@ void add_basic(OpSet& ops) {
   div.cases = {"T[2,3,4] T[2,3,4]~positive", "T[2,3,4] T[4]~positive",     "T[3,1] T[2,1,5]~positive",
                "T[] T[7]~positive",          "T[5] T[]~positive",          "T[0,4] T[4]",
                "T[33] T[1]~positive!",       "f32[2,17] f32[17]",          "i32[4]{7,-7,7,-7} i32[4]{2,2,-2,-2}",
-               "i64[3]{5,-5,9} i64[]{3}",    "u8[3]{255,7,0} u8[3]{2,7,3}"};
+               "i64[3]{5,-5,9} i64[]{3}",    "u8[3]{255,7,0} u8[3]{2,7,3}",
+               "u32[2]{7,4294967295} u32[2]{4294967295,4294967295}", "u64[2]{7,18446744073709551615} u64[]{18446744073709551615}"};
   ops.add(std::move(div));
 }
 
@@ -203,13 +204,6 @@ void fold_reference(const OpCall& call, std::span<const Data> in, Outputs& out, 
   });
 }
 
-// The greater or lesser of two; NaN if either is, as NumPy's maximum and minimum.
-template <class T>
-T extreme(T a, T b, bool maximum) {
-  if (a != a) return a;
-  if (b != b) return b;
-  return (maximum ? a < b : b < a) ? b : a;
-}
 
 Op fold(std::string name, std::string summary, const std::vector<DType>& dtypes, Rounding rounding, std::string output) {
   Op op;

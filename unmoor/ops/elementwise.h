@@ -31,6 +31,14 @@ void binary_reference(const OpCall& call, std::span<const Data> in, Outputs& out
   });
 }
 
+// The greater or lesser of two; NaN if either is, as NumPy's maximum and minimum.
+template <class T>
+T extreme(T a, T b, bool maximum) {
+  if (a != a) return a;
+  if (b != b) return b;
+  return (maximum ? a < b : b < a) ? b : a;
+}
+
 // Infers as like_first_broadcast after checking that the dtypes agree.
 std::vector<Type> infer_binary(const OpCall& call);
 

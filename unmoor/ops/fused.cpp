@@ -52,12 +52,8 @@ std::vector<Type> infer_fused_conv(const OpCall& call) {
 }
 
 void fused_conv_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
-  const Convolution convolution = convolution_of(call, canonical(call, in[0].tensor().shape()), in[1].tensor().shape());
   Tensor& result = out.allocate(0, call.output(0));
-  std::vector<double> y = convolve(convolution, read_canonical<double>(call, in[0].tensor()), doubles(in[1].tensor()));
-  const std::vector<double> bias = doubles_at(in, 2);
-  const auto positions = static_cast<size_t>(Shape(convolution.window.output).elements());
-  for (size_t i = 0; !bias.empty() && i < y.size(); ++i) y[i] += bias[i / positions % bias.size()];
+  std::vector<double> y = convolved(call, in);
   if (const Tensor* residual = tensor_at(in, 3)) {
     const std::vector<double> more = read_canonical<double>(call, *residual);
     for (size_t i = 0; i < y.size(); ++i) y[i] += more[i];
@@ -96,12 +92,7 @@ Op fused_conv() {
   op.infer = infer_fused_conv;
   op.reference = fused_conv_reference;
   op.expand = expand_fused_conv;
-  op.cost = [](const OpCall& call) {
-    const Shape x = canonical(call, call.input(0).shape);
-    const Shape& w = call.input(1).shape;
-    if (!x.has_rank() || !w.has_rank()) return Cost{0, bytes_moved(call)};
-    return Cost{convolution_flop(convolution_of(call, x, w)), bytes_moved(call)};
-  };
+  op.cost = [](const OpCall& call) { return convolution_cost(call); };
   op.rounding = Rounding::Sum;
   op.category = Category::Convolution;
   op.cases = {
@@ -113,12 +104,13 @@ Op fused_conv() {
       "T[2,8,9,9]~small T[8,1,3,3]~small! T[8]~small! group=8 strides=[2,2] pads=[1,1,1,1] activation=Clip "
       "activation_params=[0,6]",
       "T[1,16,7,7]~small T[32,16,1,1]~small! T[32]~small! activation=LeakyRelu activation_params=[0.1]",
+      "T[1,16,7,7]~small T[8,16,1,1]~small! activation=Clip",
+      "T[1,8,9,9]~small T[8,1,3,3]~small! group=8 activation=Clip activation_params=[0]",
       "T[1,8,8,3]~small T[4,3,3,3]~small! T[4]~small! T[1,8,8,4]~small pads=[1,1,1,1] activation=Relu layout=NHWC",
       "T[0,3,8,8] T[4,3,3,3]! T[4]! activation=Relu"};
   return op;
 }
 
-Swapped transposes(const OpCall& call) { return {call.integer("transA", 0) != 0, call.integer("transB", 0) != 0}; }
 
 std::vector<Type> infer_fused_matmul(const OpCall& call) {
   check_activation(call);

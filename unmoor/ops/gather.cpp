@@ -103,7 +103,7 @@ void run_gather_nd(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const int64_t rows = shape.elements(0, shape.rank() - 1);
   const int64_t rows_per_batch = shape.elements(batch, shape.rank() - 1);
   const ElementCopy copy(data, result);
-  for (int64_t row = 0; row < rows; ++row) {
+  for (int64_t row = 0; row < rows && (depth > 0 || slice > 0); ++row) {  // Rows without either are no data and may be 2^40.
     int64_t from = row / rows_per_batch * batch_elements;
     for (size_t k = 0; k < depth; ++k) {
       from += wrapped_index(call, indices[static_cast<size_t>(row) * depth + k], data.shape()[batch + k]) * strides[batch + k];
@@ -204,19 +204,9 @@ void run_slice(const OpCall& call, std::span<const Data> in, Outputs& out) {
   for_each_index(result.shape(), [&](int64_t i, const std::vector<int64_t>& index) { copy(first + place_of(index, moved), i); });
 }
 
-Op mover(std::string name, std::string summary) {
-  Op op;
-  op.name = std::move(name);
-  op.summary = std::move(summary);
-  op.inputs = {required("data", every_type()), required("indices", index_types())};
-  op.outputs = {required("output", every_type())};
-  op.rounding = Rounding::MoveBits;
-  op.category = Category::Layout;
-  return op;
-}
-
 Op gather() {
-  Op op = mover("Gather", "Slices of the data along an axis, chosen by indices.");
+  Op op = moving_op("Gather", "Slices of the data along an axis, chosen by indices.", "data");
+  op.inputs.push_back(required("indices", index_types()));
   op.attributes = {{"axis", int64_t{0}}};
   op.infer = infer_gather;
   op.reference = run_gather;
@@ -235,7 +225,8 @@ Op gather() {
 }
 
 Op gather_elements() {
-  Op op = mover("GatherElements", "Single elements, each chosen along an axis by an index at its place.");
+  Op op = moving_op("GatherElements", "Single elements, each chosen along an axis by an index at its place.", "data");
+  op.inputs.push_back(required("indices", index_types()));
   op.attributes = {{"axis", int64_t{0}}};
   op.infer = infer_gather_elements;
   op.reference = run_gather_elements;
@@ -249,8 +240,8 @@ Op gather_elements() {
 }
 
 Op gather_nd() {
-  Op op = mover("GatherND", "Slices of the data, each chosen by a tuple of indices.");
-  op.inputs[1].dtypes = {DType::I64};
+  Op op = moving_op("GatherND", "Slices of the data, each chosen by a tuple of indices.", "data");
+  op.inputs.push_back(required("indices", {DType::I64}));
   op.attributes = {{"batch_dims", int64_t{0}}};
   op.infer = infer_gather_nd;
   op.reference = run_gather_nd;
@@ -268,7 +259,7 @@ Op gather_nd() {
 }
 
 Op slice() {
-  Op op = mover("Slice", "Every step-th element between start and end, along each given axis.");
+  Op op = moving_op("Slice", "Every step-th element between start and end, along each given axis.", "data");
   op.inputs = {required("data", every_type()), required("starts", index_types()), required("ends", index_types()),
                optional("axes", index_types()), optional("steps", index_types())};
   op.infer = infer_slice;

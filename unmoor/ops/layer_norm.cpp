@@ -81,6 +81,19 @@ Statistics normalize_rows(std::vector<double>& x, size_t length, double epsilon)
   return found;
 }
 
+// Divides each row by the root of its mean square; the means found are 0.
+Statistics scale_rows(std::vector<double>& x, size_t length, double epsilon) {
+  Statistics found;
+  for (size_t row = 0; length > 0 && row < x.size(); row += length) {
+    double sum = 0;
+    for (size_t i = row; i < row + length; ++i) sum += x[i] * x[i];
+    found.means.push_back(0);
+    found.inverses.push_back(1 / std::sqrt(sum / static_cast<double>(length) + epsilon));
+    for (size_t i = row; i < row + length; ++i) x[i] *= found.inverses.back();
+  }
+  return found;
+}
+
 size_t row_length(const OpCall& call, const Shape& shape) {
   return static_cast<size_t>(shape.elements(axis_of(call, shape, call.integer("axis", -1)), shape.rank()));
 }
@@ -125,6 +138,9 @@ Op layer_norm() {
               "T[0,4] T[4]! T[4]!",
               "T[2,3,16]~small T[16]~small! T[16]~small! outputs=3",
               "T[3,1]~small T[1]~small! T[1]~small!",
+              "T[2,4,4]~small T[4,1]~small! T[4,1]~small!",
+              "T[2,1,4]~small T[1,1,4]~small! T[4]~small!",
+              "f32[3,0] f32[0] f32[0]",
               "f32[2,8]{100,101,102,103,104,105,106,107,1,1,1,1,1,1,1,1} f32[8]~small! f32[8]~small!"};
   return op;
 }
@@ -132,14 +148,7 @@ Op layer_norm() {
 void rms_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const Tensor& input = in[0].tensor();
   std::vector<double> x = doubles(input);
-  const size_t length = row_length(call, input.shape());
-  const double epsilon = epsilon_of(call);
-  for (size_t row = 0; length > 0 && row < x.size(); row += length) {
-    double sum = 0;
-    for (size_t i = row; i < row + length; ++i) sum += x[i] * x[i];
-    const double root = std::sqrt(sum / static_cast<double>(length) + epsilon);
-    for (size_t i = row; i < row + length; ++i) x[i] /= root;
-  }
+  scale_rows(x, row_length(call, input.shape()), epsilon_of(call));
   scale_and_shift(x, input.shape(), tensor_at(in, 1), nullptr);
   put(call, out, 0, std::span<const double>(x));
 }
@@ -168,6 +177,8 @@ Op rms_norm() {
               "T[2,3,4]~small T[2,3,4]~small! axis=0",
               "T[0,4] T[4]!",
               "T[3,1]~small T[1]~small!",
+              "T[2,4,4]~small T[4,1]~small!",
+              "T[3,0] T[0]",
               "T[1,7,2048]~small T[2048]~small!"};
   return op;
 }
@@ -187,18 +198,7 @@ void skip_reference(bool simplified, const OpCall& call, std::span<const Data> i
   if (call.wants_output(3)) put(call, out, 3, std::span<const double>(x));
   const size_t length = shape.rank() == 0 ? 1 : static_cast<size_t>(shape[shape.rank() - 1]);
   const double epsilon = epsilon_of(call, 1e-12F);
-  Statistics found;
-  if (simplified) {
-    for (size_t row = 0; length > 0 && row < x.size(); row += length) {
-      double sum = 0;
-      for (size_t i = row; i < row + length; ++i) sum += x[i] * x[i];
-      found.means.push_back(0);
-      found.inverses.push_back(1 / std::sqrt(sum / static_cast<double>(length) + epsilon));
-      for (size_t i = row; i < row + length; ++i) x[i] *= found.inverses.back();
-    }
-  } else {
-    found = normalize_rows(x, length, epsilon);
-  }
+  Statistics found = simplified ? scale_rows(x, length, epsilon) : normalize_rows(x, length, epsilon);
   scale_and_shift(x, shape, tensor_at(in, ports.gamma), tensor_at(in, ports.beta));
   put(call, out, 0, std::span<const double>(x));
   const auto rows = static_cast<size_t>(shape.rank() == 0 ? 1 : shape.elements(0, shape.rank() - 1));

@@ -1,7 +1,9 @@
 #include "unmoor/base/error.h"
 #include "unmoor/ops/builder.h"
+#include "unmoor/ops/det.h"
 #include "unmoor/ops/einsum.h"
 #include "unmoor/ops/families.h"
+#include "unmoor/ops/formula.h"
 #include "unmoor/ops/matrix.h"
 
 namespace unmoor {
@@ -61,12 +63,13 @@ Op matmul() {
               "T[4]~small T[2,4,3]~small",
               "T[0,4] T[4,5]",
               "T[3,0] T[0,5]",
+              "T[0,3,4] T[0,4,5]",
+              "T[0,3,4] T[4,5]!",
               "T[1,12,16,64]~small T[1,12,64,16]~small",
               "T[128,256]~small T[256,128]~small!"};
   return op;
 }
 
-Swapped transposes(const OpCall& call) { return {call.integer("transA", 0) != 0, call.integer("transB", 0) != 0}; }
 
 std::vector<Type> infer_gemm(const OpCall& call) {
   require_same_dtype(call);
@@ -78,24 +81,27 @@ std::vector<Type> infer_gemm(const OpCall& call) {
   return {TensorType{call.input(0).dtype, shape}};
 }
 
+// Without factors integers stay exact; with some they are scaled in float64 and truncated once.
+bool has_factors(const OpCall& call) { return call.real("alpha", 1) != 1 || (call.has(2) && call.real("beta", 1) != 1); }
+
 // y = alpha·y + beta·c.
 template <class T>
 void scale_and_add(const OpCall& call, std::vector<T>& y, const Shape& shape, const Tensor* addend) {
-  const double alpha = call.real("alpha", 1);
-  const double beta = call.real("beta", 1);
-  const auto scaled = [](T value, double factor) {
-    if (factor == 1) return value;
-    if constexpr (std::is_same_v<T, double>) {
-      return value * factor;
-    } else {
-      return static_cast<T>(static_cast<int64_t>(static_cast<double>(static_cast<int64_t>(value)) * factor));
-    }
-  };
-  for (T& value : y) value = scaled(value, alpha);
+  const auto alpha = static_cast<T>(call.real("alpha", 1));
+  for (T& value : y) value *= alpha;
   if (addend == nullptr) return;
+  const auto beta = static_cast<T>(call.real("beta", 1));
   const std::vector<T> c = read_as<T>(*addend);
   walk<1>(shape, {broadcast_strides(addend->shape(), shape)},
-          [&](size_t i, const std::array<int64_t, 1>& at) { y[i] += scaled(c[static_cast<size_t>(at[0])], beta); });
+          [&](size_t i, const std::array<int64_t, 1>& at) { y[i] += beta * c[static_cast<size_t>(at[0])]; });
+}
+
+std::vector<double> as_doubles(const std::vector<uint64_t>& values, bool has_sign) {
+  std::vector<double> result;
+  for (const uint64_t value : values) {
+    result.push_back(has_sign ? static_cast<double>(static_cast<int64_t>(value)) : static_cast<double>(value));
+  }
+  return result;
 }
 
 void gemm_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
@@ -105,34 +111,42 @@ void gemm_reference(const OpCall& call, std::span<const Data> in, Outputs& out) 
   with_product_lane(a.dtype(), [&](auto lane) {
     using T = decltype(lane);
     std::vector<T> y = multiply(read_as<T>(a), a.shape(), read_as<T>(b), b.shape(), transposes(call));
+    if constexpr (std::is_same_v<T, uint64_t>) {
+      if (has_factors(call)) {
+        std::vector<double> wide = as_doubles(y, is_signed(a.dtype()));
+        scale_and_add(call, wide, result.shape(), tensor_at(in, 2));
+        return write_as<double>(result, wide);
+      }
+    }
     scale_and_add(call, y, result.shape(), tensor_at(in, 2));
     write_as<T>(result, y);
   });
 }
 
-ValueId maybe_scaled(GraphBuilder& builder, ValueId value, double factor) {
-  return factor == 1 ? value : builder.add("Mul", {value, builder.scalar(factor, builder.call().input(0).dtype)});
+ValueId maybe_scaled(Formula& f, ValueId value, double factor) { return factor == 1 ? value : f.product(value, f.number(factor)); }
+
+void expand_float_gemm(GraphBuilder& builder) {
+  const OpCall& call = builder.call();
+  Formula f(builder, call.input(0).dtype);
+  std::vector<ValueId> inputs{f.raw(0), f.raw(1)};
+  if (f.has(2)) inputs.push_back(maybe_scaled(f, f.raw(2), call.real("beta", 1)));
+  builder.output(0, f.add("unmoor:FusedMatMul", std::move(inputs),
+                          {{"transA", int64_t{transposes(call).a ? 1 : 0}},
+                           {"transB", int64_t{transposes(call).b ? 1 : 0}},
+                           {"alpha", static_cast<float>(call.real("alpha", 1))}}));
 }
 
 void expand_gemm(GraphBuilder& builder) {
   const OpCall& call = builder.call();
-  const Swapped swapped = transposes(call);
   const DType dtype = call.input(0).dtype;
-  const ValueId c = builder.input(2) == no_value ? no_value : maybe_scaled(builder, builder.input(2), call.real("beta", 1));
-  if (is_float(dtype)) {
-    std::vector<ValueId> inputs{builder.input(0), builder.input(1)};
-    if (c != no_value) inputs.push_back(c);
-    builder.output(0, builder.add("unmoor:FusedMatMul", std::move(inputs),
-                                  {{"transA", int64_t{swapped.a ? 1 : 0}},
-                                   {"transB", int64_t{swapped.b ? 1 : 0}},
-                                   {"alpha", static_cast<float>(call.real("alpha", 1))}}));
-    return;
-  }
+  if (is_float(dtype)) return expand_float_gemm(builder);
+  Formula f(builder, has_factors(call) ? DType::F64 : dtype);
   const Attributes flip{{"perm", std::vector<int64_t>{1, 0}}};
-  const ValueId a = swapped.a ? builder.add("Transpose", {builder.input(0)}, flip) : builder.input(0);
-  const ValueId b = swapped.b ? builder.add("Transpose", {builder.input(1)}, flip) : builder.input(1);
-  const ValueId product = maybe_scaled(builder, builder.add("MatMul", {a, b}), call.real("alpha", 1));
-  builder.output(0, c == no_value ? product : builder.add("Add", {product, c}));
+  const ValueId a = transposes(call).a ? f.add("Transpose", {f.raw(0)}, flip) : f.raw(0);
+  const ValueId b = transposes(call).b ? f.add("Transpose", {f.raw(1)}, flip) : f.raw(1);
+  ValueId y = maybe_scaled(f, f.wide(f.add("MatMul", {a, b})), call.real("alpha", 1));
+  if (f.has(2)) y = f.sum(y, maybe_scaled(f, f.input(2), call.real("beta", 1)));
+  f.output(0, y);
 }
 
 Op gemm() {
@@ -159,7 +173,9 @@ Op gemm() {
               "T[17,65]~small T[33,65]~small! T[1,33]~small! transB=1",
               "T[0,4] T[4,5] T[5]",
               "T[1,128]~small T[1000,128]~small! T[1000]! transB=1",
-              "f16[3,4]~small f16[4,5]~small f16[5]~small alpha=0.5 beta=2.0"};
+              "f16[3,4]~small f16[4,5]~small f16[5]~small alpha=0.5 beta=2.0",
+              "i32[3,4]~small i32[4,5]~small i32[5]~small alpha=0.5 beta=0.5",
+              "u32[3,4]~small u32[5,4]~small transB=1 alpha=1.5"};
   return op;
 }
 
@@ -169,6 +185,7 @@ void add_matmul_ops(OpSet& ops) {
   ops.add(matmul());
   ops.add(gemm());
   add_einsum(ops);
+  add_det(ops);
 }
 
 }  // namespace unmoor

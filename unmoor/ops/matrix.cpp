@@ -4,6 +4,8 @@
 
 namespace unmoor {
 
+Swapped transposes(const OpCall& call) { return {call.integer("transA", 0) != 0, call.integer("transB", 0) != 0}; }
+
 Shape swapped_shape(const Shape& shape) {
   if (!shape.has_rank() || shape.rank() < 2) return shape;
   Shape result = batch_shape(shape);

@@ -10,6 +10,8 @@ struct Swapped {
   bool a = false;
   bool b = false;
 };
+// The attributes transA and transB.
+Swapped transposes(const OpCall& call);
 
 // The shape of a product as NumPy's matmul: a vector on the left is a row, on the right a column, and leading dimensions
 // broadcast. Fails with InvalidModel, naming the call.

@@ -19,6 +19,17 @@ const std::vector<DType>& every_type() {
   return list;
 }
 
+Op moving_op(std::string name, std::string summary, std::string input) {
+  Op op;
+  op.name = std::move(name);
+  op.summary = std::move(summary);
+  op.inputs = {required(std::move(input), every_type())};
+  op.outputs = {required("output", every_type())};
+  op.rounding = Rounding::MoveBits;
+  op.category = Category::Layout;
+  return op;
+}
+
 ElementCopy::ElementCopy(const Tensor& from, Tensor& to) : bits_(bits_of(from.dtype())), size_(bits_ / 8) {
   if (from.dtype() != to.dtype())
     fail(ErrorKind::InvalidArgument, "elements of ", from.dtype(), " cannot be moved to ", to.dtype());

@@ -14,6 +14,9 @@ namespace unmoor {
 
 const std::vector<DType>& every_type();  // All dtypes.
 
+// An operator that moves elements, still without its meaning: one input and one output of any dtype.
+Op moving_op(std::string name, std::string summary, std::string input = "input");
+
 // Copies single elements from one tensor to another of the same dtype. Both must outlive it.
 class ElementCopy {
  public:

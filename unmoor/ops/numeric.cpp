@@ -173,7 +173,9 @@ std::vector<int64_t> broadcast_strides(const Shape& from, const Shape& to) {
 
 Split split_at(const Shape& shape, size_t axis) {
   const auto part = [&shape](size_t from, size_t to) { return static_cast<size_t>(shape.elements(from, to)); };
-  return {part(0, axis), part(axis, axis + 1), part(axis + 1, shape.rank())};
+  Split split{part(0, axis), part(axis, axis + 1), part(axis + 1, shape.rank())};
+  if (split.length == 0 || split.inner == 0) split.outer = 0;
+  return split;
 }
 
 }  // namespace unmoor

@@ -124,7 +124,8 @@ void walk(const Shape& shape, const std::array<std::vector<int64_t>, N>& strides
   }
 }
 
-// A shape split at an axis: elements before it, along it and after it.
+// A shape split at an axis: elements before it, along it and after it. `outer` is 0 where the shape has no elements at all, so that a walk
+// over [2^40,3,0] ends at once.
 struct Split {
   size_t outer = 1;
   size_t length = 1;

@@ -2,6 +2,9 @@
 
 #include <array>
 
+#include "unmoor/base/error.h"
+#include "unmoor/ops/numeric.h"
+
 namespace unmoor {
 namespace {
 
@@ -18,6 +21,14 @@ std::optional<DType> dtype_numbered(int64_t number) {
     if (numbers[i] == number) return static_cast<DType>(i);
   }
   return std::nullopt;
+}
+
+std::optional<DType> dtype_attribute(const OpCall& call, std::string_view key) {
+  if (!call.has_attribute(key)) return std::nullopt;
+  const int64_t number = call.integer(key, 0);
+  const auto dtype = dtype_numbered(number);
+  if (!dtype) fail(ErrorKind::InvalidModel, title(call), ": attribute '", key, "' is ", number, ", which is no element type");
+  return dtype;
 }
 
 }  // namespace unmoor

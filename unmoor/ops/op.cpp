@@ -2,6 +2,8 @@
 
 #include <algorithm>
 #include <cstring>
+#include <new>
+#include <stdexcept>
 
 #include "unmoor/base/error.h"
 
@@ -46,6 +48,16 @@ void check_inputs(const Op& op, const OpCall& call) {
     if (call.inputs[i] && !allows(port, *call.inputs[i])) {
       fail(ErrorKind::InvalidModel, "its input '", port.name, "' cannot be ", *call.inputs[i]);
     }
+  }
+}
+
+// Of an output that the node has; ports without dtypes and values of unknown type are not checked.
+void check_outputs(const Op& op, const OpCall& call, const std::vector<Type>& types) {
+  for (size_t i = 0; i < types.size() && !op.outputs.empty(); ++i) {
+    const Port& port = op.outputs[std::min(i, op.outputs.size() - 1)];
+    const auto* tensor = std::get_if<TensorType>(&types[i]);
+    if (!call.wants_output(i) || tensor == nullptr || allows(port, types[i])) continue;
+    fail(ErrorKind::InvalidModel, "its output '", port.name, "' cannot be ", tensor->dtype);
   }
 }
 
@@ -145,6 +157,13 @@ const Op* OpSet::find(std::string_view op_name) const {
   return found == ops_.end() ? nullptr : &found->second;
 }
 
+std::string why_absent(std::string_view op_name) {
+  if (op_name == "ai.onnx.preview.training:Gradient") {
+    return cat(op_name, " asks for derivatives of other nodes; models run here, they are not differentiated");
+  }
+  return cat("operator ", op_name, " is not known");
+}
+
 std::vector<Type> infer_outputs(const OpCall& call) {
   const Op* const op = all_ops().find(call.node.op);
   if (op == nullptr || !op->infer) {
@@ -157,6 +176,7 @@ std::vector<Type> infer_outputs(const OpCall& call) {
       fail(ErrorKind::InvalidModel, "it has ", call.node.outputs.size(), " outputs, not at most ", types.size());
     }
     types.resize(call.node.outputs.size());
+    check_outputs(*op, call, types);
     return types;
   } catch (Error& error) {
     error.note(cat("in ", call.node.op, " '", call.node.origin.name.empty() ? call.node.name : call.node.origin.name, "'"));
@@ -185,10 +205,14 @@ OpCall call_for(const Graph& graph, const Node& node) {
 
 void run_reference(const OpCall& call, std::span<const Data> inputs, Outputs& outputs) {
   const Op* const op = all_ops().find(call.node.op);
-  if (op == nullptr) fail(ErrorKind::Unsupported, "operator ", call.node.op, " is not known");
+  if (op == nullptr) fail(ErrorKind::Unsupported, why_absent(call.node.op));
   if (!op->reference) fail(ErrorKind::Unsupported, "operator ", call.node.op, " has no reference function");
   try {
     op->reference(call, inputs, outputs);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorKind::OutOfMemory, "no memory for what ", call.node.op, " '", call.node.name, "' needs while it runs");
+  } catch (const std::length_error&) {
+    fail(ErrorKind::OutOfMemory, "no memory for what ", call.node.op, " '", call.node.name, "' needs while it runs");
   } catch (Error& error) {
     error.note(cat("in ", call.node.op, " '", call.node.origin.name.empty() ? call.node.name : call.node.origin.name, "'"));
     throw;

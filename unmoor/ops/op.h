@@ -120,6 +120,9 @@ class OpSet {
 // Every operator. Built at first use; immutable afterwards.
 const OpSet& all_ops();
 
+// Why an operator is not among them: unknown, or left out on purpose.
+std::string why_absent(std::string_view op_name);
+
 // The output types of a call, checked against the schema (input count, dtypes). Unknown operators give outputs of unknown shape.
 // Fails with InvalidModel naming node and operator.
 std::vector<Type> infer_outputs(const OpCall& call);

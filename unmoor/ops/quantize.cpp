@@ -42,12 +42,8 @@ std::vector<DType> with_f8_scale() {
 }
 
 // The dtype that an attribute names, or nothing for 0.
-std::optional<DType> dtype_attribute(const OpCall& call, std::string_view key) {
-  const int64_t number = call.integer(key, 0);
-  if (number == 0) return std::nullopt;
-  const auto dtype = dtype_numbered(number);
-  if (!dtype) fail(ErrorKind::InvalidModel, title(call), ": ", key, " is ", number, ", which is no element type");
-  return dtype;
+std::optional<DType> dtype_or_none(const OpCall& call, std::string_view key) {
+  return call.integer(key, 0) == 0 ? std::nullopt : dtype_attribute(call, key);
 }
 
 enum class Grain { Tensor, Axis, Block };
@@ -109,7 +105,7 @@ void check_scale(const OpCall& call) {
 
 std::vector<Type> infer_quantize(const OpCall& call) {
   check_scale(call);
-  const auto wanted = dtype_attribute(call, "output_dtype");
+  const auto wanted = dtype_or_none(call, "output_dtype");
   const DType dtype = call.has(2) ? call.input(2).dtype : wanted.value_or(DType::U8);
   if (wanted && *wanted != dtype) {
     fail(ErrorKind::InvalidModel, title(call), ": output_dtype is ", *wanted, " and the zero point ", dtype);
@@ -125,7 +121,7 @@ DType division_dtype(const OpCall& call) {
   const DType scale = call.input(1).dtype;
   const DType wide = call.input(0).dtype == DType::F64 ? DType::F64 : DType::F32;
   if (wide == DType::F64) return wide;
-  const DType dtype = dtype_attribute(call, "precision").value_or(scale == DType::F8E8M0 || !is_float(scale) ? wide : scale);
+  const DType dtype = dtype_or_none(call, "precision").value_or(scale == DType::F8E8M0 || !is_float(scale) ? wide : scale);
   return is_float(dtype) ? dtype : wide;
 }
 
@@ -175,7 +171,7 @@ ValueId spread(Formula& f, ValueId value) {
   std::vector<int64_t> apart = scale.dims();
   apart.insert(apart.begin() + static_cast<std::ptrdiff_t>(axis) + 1, 1);
   std::vector<int64_t> repeated = apart;
-  repeated[axis + 1] = call.integer("block_size", 1);
+  repeated[axis + 1] = std::min(call.integer("block_size", 1), std::max<int64_t>(x[axis], 1));  // A block may be longer than the axis.
   std::vector<int64_t> joined = scale.dims();
   joined[axis] *= repeated[axis + 1];
   const ValueId wide =
@@ -192,7 +188,7 @@ void expand_quantize(GraphBuilder& builder) {
     return f.type(value).dtype == dtype ? value : f.add("Cast", {value}, {{"to", onnx_number(dtype)}});
   };
   ValueId y = f.wide(f.quotient(cast(f.raw(0), division), spread(f, cast(f.raw(1), division))));
-  if (is_integer(to)) y = f.add("Round", {y});
+  if (is_integer(to)) y = f.add("Where", {f.add("IsNaN", {y}), f.number(0), f.add("Round", {y})});
   if (f.has(2)) y = f.sum(y, spread(f, f.input(2)));
   if (is_integer(to)) {
     const Limits limits = limits_of(to);
@@ -228,6 +224,8 @@ Op quantize() {
               "f32[7]{-2.5,-1.5,-0.5,0.5,1.5,2.5,300} f32[]{1} u8[]{0}",
               "f32[2,8]~small f32[2,2]~positive! i8[2,2]~small! axis=1 block_size=4",
               "f32[2,7]~small f32[2,2]~positive! axis=1 block_size=4 output_dtype=i16",
+              "f32[2,7]~small f32[2,1]~positive! axis=1 block_size=1099511627776",
+              "f32[2,33]~special f32[]{0.5} u8[]{3}",
               "f32[33] f32[]{2} f8e4m3fn[]{0} saturate=0,1",
               "f32[33]~small f32[]{0.5} output_dtype=f8e5m2,u16,i16,u4,i4",
               "f32[0,4] f32[]{1} u8[]{0}"};
@@ -240,7 +238,7 @@ std::vector<Type> infer_dequantize(const OpCall& call) {
     fail(ErrorKind::InvalidModel, title(call), ": x is ", call.input(0).dtype, " and its zero point ", call.input(2).dtype);
   }
   const DType scale = call.input(1).dtype;
-  const DType dtype = dtype_attribute(call, "output_dtype").value_or(scale == DType::F8E8M0 ? DType::F32 : scale);
+  const DType dtype = dtype_or_none(call, "output_dtype").value_or(scale == DType::F8E8M0 ? DType::F32 : scale);
   if (std::ranges::find(float_types(), dtype) == float_types().end()) {
     fail(ErrorKind::InvalidModel, title(call), ": output_dtype cannot be ", dtype);
   }
@@ -288,6 +286,8 @@ Op dequantize() {
               "u4[33] f32[]{0.5} u4[]{7}",
               "i4[2,8] f32[2,2]~positive! i4[2,2]~small! axis=1 block_size=4",
               "u8[2,7]! f32[2,2]~positive! - axis=1 block_size=4",
+              "u8[2,7] f32[2,1]~positive! - axis=1 block_size=1099511627776",
+              "i4[0,3] f32[0,1] i4[0,1] axis=1 block_size=4",
               "f8e4m3fn[33] f32[]{0.5}",
               "i16[2,5] f32[]{0.001} i16[]{-5}",
               "u8[0,4] f32[]{1} u8[]{0}",

@@ -98,7 +98,11 @@ Op matmul_integer() {
       if (!shape.has_rank())
         fail(ErrorKind::Unsupported, title(f.call()), " cannot be expanded: the rank of a zero point is not known");
       ValueId offset = whole(zero);
-      if (shape.rank() == 1 && row && shape[0] != 1) offset = f.reshaped(offset, {-1, 1});
+      if (shape.is_known() && shape.elements() == 1) {
+        offset = f.reshaped(offset, {});
+      } else if (shape.rank() == 1 && row) {
+        offset = f.reshaped(offset, {-1, 1});
+      }
       return f.difference(whole(i), offset);
     };
     builder.output(0, f.add("MatMul", {side(0, 2, true), side(1, 3, false)}));
@@ -113,6 +117,8 @@ Op matmul_integer() {
               "u8[4,3] u8[3,2] u8[4] u8[2]",
               "u8[0,3] u8[3,2]",
               "i8[3,4] u8[4,5] i8[1]{-3} u8[5]!",
+              "i8[3,4] u8[4,5] i8[1,1,1]{-3} u8[1,5]!",
+              "i8[2,3,4] u8[2,4,5] i8[2,3,1] u8[2,1,5]!",
               "u8[1,300] u8[300,4]!"};
   return op;
 }
@@ -149,11 +155,6 @@ std::vector<double> integer_sums(const OpCall& call, const Convolution& convolut
   return convolve(convolution, input, weights);
 }
 
-Cost convolution_cost(const OpCall& call, size_t x, size_t w) {
-  const Shape first = canonical(call, call.input(x).shape);
-  if (!first.has_rank() || !call.input(w).shape.has_rank()) return {0, bytes_moved(call)};
-  return {convolution_flop(convolution_of(call, first, call.input(w).shape)), bytes_moved(call)};
-}
 
 Op conv_integer() {
   Op op = convolution_op("ConvInteger", "The convolution of bytes without their zero points, in int32.");
@@ -173,7 +174,7 @@ Op conv_integer() {
     const std::vector<double> sums = integer_sums(call, convolution, x, w, tensor_at(in, 2), tensor_at(in, 3));
     store_wrapped(result, channels_last(call) ? moved_last(sums, convolution.output_shape()) : sums);
   };
-  op.cost = [](const OpCall& call) { return convolution_cost(call, 0, 1); };
+  op.cost = [](const OpCall& call) { return convolution_cost(call); };
   op.rounding = Rounding::MoveBits;
   op.cases = {"u8[1,3,7,7] u8[4,3,3,3]! u8[]{128} pads=[0,0,0,0],[1,1,1,1]",
               "u8[1,4,7,7] i8[6,2,3,3]! u8[]{3} i8[6]~small! group=2 strides=[2,2]", "u8[2,3,9] i8[4,3,3]!",
@@ -210,7 +211,9 @@ ValueId dequantized(Formula& f, size_t x, size_t scale, size_t zero, std::vector
   const auto side = [&](size_t i) {
     ValueId value = f.raw(i);
     if (f.type(value).dtype != dtype) value = f.add("Cast", {value}, {{"to", onnx_number(dtype)}});
-    return shape.empty() || f.type(value).shape.rank() != 1 || f.type(value).shape[0] == 1 ? value : f.reshaped(value, shape);
+    const Shape& from = f.type(value).shape;
+    if (from.is_known() && from.elements() == 1) return f.reshaped(value, {});
+    return shape.empty() || from.rank() != 1 ? value : f.reshaped(value, shape);
   };
   const ValueId whole = f.add("Cast", {f.raw(x)}, {{"to", onnx_number(dtype)}});
   return f.product(f.difference(whole, side(zero)), side(scale));
@@ -255,6 +258,7 @@ Op qlinear_matmul() {
   op.cases = {"u8[2,4] f32[]{0.0066} u8[]{113} u8[4,3] f32[]{0.00705} u8[]{114} f32[]{0.0107} u8[]{118}",
               "u8[17,33] f32[]{0.02} u8[]{128} i8[33,9]! f32[9]~positive! i8[9]~small! f32[]{2} u8[]{128}",
               "i8[2,3,4] f32[]{0.05} i8[]{0} i8[2,4,5] f32[]{0.05} i8[]{0} f32[]{0.5} i8[]{3}",
+              "u8[3,4] f32[3]~positive u8[3] u8[4,5] f32[1,1,1]{0.05} u8[1]{100} f32[1]{0.5} u8[1,1]{118}",
               "u8[0,4] f32[]{1} u8[]{0} u8[4,3] f32[]{1} u8[]{0} f32[]{1} u8[]{0}"};
   return op;
 }
@@ -287,7 +291,8 @@ void expand_qlinear_conv(GraphBuilder& builder) {
   std::vector<ValueId> inputs{dequantized(f, 0, 1, 2, {}, dtype), dequantized(f, 3, 4, 5, per_output, dtype)};
   if (f.has(8)) {
     const ValueId bias = f.add("Cast", {f.raw(8)}, {{"to", onnx_number(dtype)}});
-    inputs.push_back(f.product(bias, f.product(f.reshaped(f.raw(1), {1}), f.reshaped(f.raw(4), {-1}))));
+    const auto scale = [&](size_t i) { return f.type(f.raw(i)).dtype == dtype ? f.raw(i) : f.add("Cast", {f.raw(i)}, {{"to", onnx_number(dtype)}}); };
+    inputs.push_back(f.product(bias, f.product(f.reshaped(scale(1), {1}), f.reshaped(scale(4), {-1}))));
   }
   builder.output(0, quantized_again(f, f.add("Conv", std::move(inputs), call.node.attributes), 6, 7, dtype));
 }
@@ -317,6 +322,7 @@ Op qlinear_conv() {
       "u8[1,8,9,9] f32[]{0.02} u8[]{128} i8[8,1,3,3]! f32[8]~unit! i8[8]~small! f32[]{1} u8[]{128} i32[8]! group=8 "
       "pads=[1,1,1,1]",
       "u8[0,3,7,7] f32[]{1} u8[]{0} u8[4,3,3,3]! f32[]{1} u8[]{0} f32[]{1} u8[]{0}",
+      "u8[1,2,5,5] f32[1]{0.02} u8[1]{128} u8[3,2,3,3]! f32[1,1]{0.02} u8[1]{100} f32[1]{0.5} u8[1]{128} i32[3]!",
       "u8[1,7,7,3] f32[]{0.02} u8[]{128} i8[4,3,3,3]! f32[4]~unit! i8[4]~small! f32[]{1} u8[]{128} i32[4]! pads=[1,1,1,1] "
       "layout=NHWC"};
   return op;

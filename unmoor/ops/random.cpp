@@ -40,13 +40,7 @@ uint64_t hash_of(std::string_view text) {
   return hash;
 }
 
-DType dtype_of(const OpCall& call, DType otherwise) {
-  if (!call.has_attribute("dtype")) return otherwise;
-  const auto dtype = dtype_numbered(call.integer("dtype", 0));
-  if (!dtype)
-    fail(ErrorKind::InvalidModel, title(call), ": attribute 'dtype' is ", call.integer("dtype", 0), ", which is no element type");
-  return *dtype;
-}
+DType dtype_of(const OpCall& call, DType otherwise) { return dtype_attribute(call, "dtype").value_or(otherwise); }
 
 std::vector<Type> infer_shaped(const OpCall& call) {
   Shape shape(call.integers("shape"));
@@ -111,7 +105,7 @@ void run_multinomial(const OpCall& call, std::span<const Data> in, Outputs& out)
   if (classes == 0 && rows * samples > 0) fail(ErrorKind::InvalidArgument, title(call), ": there are no classes to draw from");
   const CounterRandom random(call);
   std::vector<int64_t> drawn(rows * samples);
-  for (size_t row = 0; row < rows; ++row) {
+  for (size_t row = 0; row < rows && samples > 0; ++row) {
     double largest = -std::numeric_limits<double>::infinity();
     for (size_t c = 0; c < classes; ++c) largest = std::max(largest, logits[row * classes + c]);
     std::vector<double> cumulated(classes);

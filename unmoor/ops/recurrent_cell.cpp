@@ -49,7 +49,7 @@ const KnownFunction& find_function(const OpCall& call, std::string_view wanted) 
 void add_row_product(std::span<const double> x, const std::vector<double>& matrix, size_t columns, size_t from, size_t to,
                      double* y) {
   for (size_t i = 0; i < x.size(); ++i) {
-    const double* const row = &matrix[i * columns];
+    const double* const row = matrix.data() + i * columns;
     for (size_t j = from; j < to; ++j) y[j] += x[i] * row[j];
   }
 }

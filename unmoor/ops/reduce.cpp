@@ -178,7 +178,8 @@ void expand_reduce(Kind kind, GraphBuilder& builder) {
   } else if (kind == Kind::LogSum) {
     f.output(0, f.add("Log", {reduced("ReduceSum", x, keep)}));
   } else {
-    constexpr double big = 3e38;  // An infinite greatest value must not be subtracted from itself.
+    // An infinite greatest value must not be subtracted from itself.
+    const double big = f.dtype() == DType::F64 ? std::numeric_limits<double>::max() : double{std::numeric_limits<float>::max()};
     const ValueId low = f.number(-big);
     const ValueId high = f.number(big);
     const ValueId top = f.add("Clip", {reduced("ReduceMax", x, true), low, high});
@@ -230,6 +231,8 @@ Op reduction(std::string name, std::string summary, Kind kind) {
               "f32[0,4] i64[1]{1}!",
               on("[1,1,7]", " i64[1]{0}!")};
   if (kind != Kind::Mean) op.cases.emplace_back("f32[3,0] i64[1]{1}!");
+  if (kind == Kind::LogSumExp)
+    op.cases.insert(op.cases.end(), {"f32[3]{3.4e38,-1,0}", "f64[3]{1e300,-1,0}", "f32[2,2]{-inf,-inf,inf,-inf} i64[1]{1}!"});
   if (picks)
     op.cases.insert(op.cases.end(), {"f32[4,33]~special i64[1]{1}!", "i8[2,0] i64[1]{1}!", "bool[3,4] i64[1]{-1}! keepdims=0"});
   return op;

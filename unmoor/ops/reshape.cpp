@@ -244,8 +244,10 @@ void run_dropout(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const auto ratios = doubles_at(in, 1);
   const auto training = integers_at(in, 2);
   const double ratio = ratios.empty() ? 0.5 : ratios[0];
-  if (!(ratio >= 0 && ratio < 1)) fail(ErrorKind::InvalidArgument, title(call), ": ratio ", ratio, " is outside of [0,1)");
-  const bool drops = !training.empty() && training[0] != 0 && ratio > 0;
+  const bool trains = !training.empty() && training[0] != 0;  // Without it the ratio does not matter; 1 is exported too.
+  if (trains && !(ratio >= 0 && ratio < 1))
+    fail(ErrorKind::InvalidArgument, title(call), ": ratio ", ratio, " is outside of [0,1)");
+  const bool drops = trains && ratio > 0;
   std::vector<int64_t> kept(data.elements(), 1);
   if (drops) {
     const CounterRandom random(call.integer("seed", 0));
@@ -259,19 +261,8 @@ void run_dropout(const OpCall& call, std::span<const Data> in, Outputs& out) {
   store(result, std::span<const double>(values));
 }
 
-Op mover(std::string name, std::string summary) {
-  Op op;
-  op.name = std::move(name);
-  op.summary = std::move(summary);
-  op.inputs = {required("data", every_type())};
-  op.outputs = {required("output", every_type())};
-  op.rounding = Rounding::MoveBits;
-  op.category = Category::Layout;
-  return op;
-}
-
 Op reshape() {
-  Op op = mover("Reshape", "The same elements under another shape; 0 copies a dimension, -1 finds one.");
+  Op op = moving_op("Reshape", "The same elements under another shape; 0 copies a dimension, -1 finds one.", "data");
   op.inputs.push_back(required("shape", {DType::I64}));
   op.attributes = {{"allowzero", int64_t{0}}};
   op.infer = infer_reshape;
@@ -291,7 +282,7 @@ Op reshape() {
 }
 
 Op flatten() {
-  Op op = mover("Flatten", "The axes before `axis` become one, the others another.");
+  Op op = moving_op("Flatten", "The axes before `axis` become one, the others another.", "data");
   op.attributes = {{"axis", int64_t{1}}};
   op.infer = infer_flatten;
   op.reference = run_reshaping<infer_flatten>;
@@ -301,7 +292,7 @@ Op flatten() {
 }
 
 Op squeeze() {
-  Op op = mover("Squeeze", "Drops axes of size 1.");
+  Op op = moving_op("Squeeze", "Drops axes of size 1.", "data");
   op.inputs.push_back(optional("axes", {DType::I64}));
   op.infer = infer_squeeze;
   op.reference = run_reshaping<infer_squeeze>;
@@ -312,7 +303,7 @@ Op squeeze() {
 }
 
 Op unsqueeze() {
-  Op op = mover("Unsqueeze", "Adds axes of size 1.");
+  Op op = moving_op("Unsqueeze", "Adds axes of size 1.", "data");
   op.inputs.push_back(required("axes", {DType::I64}));
   op.infer = infer_unsqueeze;
   op.reference = run_reshaping<infer_unsqueeze>;
@@ -322,7 +313,7 @@ Op unsqueeze() {
 }
 
 Op transpose() {
-  Op op = mover("Transpose", "Reorders the axes; without `perm` it reverses them.");
+  Op op = moving_op("Transpose", "Reorders the axes; without `perm` it reverses them.", "data");
   op.infer = infer_transpose;
   op.reference = run_transpose;
   op.cases = {"T[2,3,4]",
@@ -341,7 +332,7 @@ Op transpose() {
 }
 
 Op identity() {
-  Op op = mover("Identity", "Its input.");
+  Op op = moving_op("Identity", "Its input.", "data");
   op.inputs = {required("input", {})};
   op.outputs = {required("output", {})};
   op.infer = infer_identity;
@@ -351,7 +342,7 @@ Op identity() {
 }
 
 Op shape() {
-  Op op = mover("Shape", "The dimensions of a tensor, from axis `start` to `end`.");
+  Op op = moving_op("Shape", "The dimensions of a tensor, from axis `start` to `end`.", "data");
   op.outputs = {required("shape", {DType::I64})};
   op.attributes = {{"start", int64_t{0}}};
   op.infer = infer_shape;
@@ -361,7 +352,7 @@ Op shape() {
 }
 
 Op size() {
-  Op op = mover("Size", "The number of elements.");
+  Op op = moving_op("Size", "The number of elements.", "data");
   op.outputs = {required("size", {DType::I64})};
   op.infer = infer_size;
   op.reference = run_size;
@@ -370,14 +361,15 @@ Op size() {
 }
 
 Op dropout() {
-  Op op = mover("Dropout", "Its input when inferring, and a mask of what was kept.");
+  Op op = moving_op("Dropout", "Its input when inferring, and a mask of what was kept.", "data");
   std::vector<DType> types = float_types();
   op.inputs = {required("data", types), optional("ratio", types), optional("training_mode", {DType::Bool})};
   op.outputs = {required("output", types), optional("mask", {DType::Bool})};
   op.attributes = {{"seed", int64_t{0}}};
   op.infer = infer_dropout;
   op.reference = run_dropout;
-  op.cases = {"T[2,3]", "T[2,3] T[]{0.25}", "T[2,3] - bool[]{0} outputs=2", "T[2,3] T[]{0} bool[]{1} outputs=2", "T[0,4]"};
+  op.cases = {"T[2,3]", "T[2,3] T[]{0.25}", "T[2,3] - bool[]{0} outputs=2", "T[2,3] T[]{0} bool[]{1} outputs=2", "T[0,4]",
+              "T[2,3] T[]{1}", "T[64] T[]{0.5} bool[]{1}"};
   return op;
 }
 

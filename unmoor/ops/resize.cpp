@@ -12,11 +12,14 @@
 namespace unmoor {
 namespace {
 
+constexpr int64_t largest_size = int64_t{1} << 48;
+
 // How one axis is resized.
 struct AxisPlan {
   int64_t input = 0;
   int64_t output = 0;
-  double scale = 1;  // Output over input, as given or as sizes tell.
+  double scale = 1;   // Output over input, as given or as sizes tell.
+  double length = 0;  // The output's size before it was cut to an integer: input times a scale, or the size.
   double roi_start = 0;
   double roi_end = 1;
 };
@@ -66,6 +69,7 @@ void plan_scales(const OpCall& call, const std::vector<size_t>& axes, const Tens
     if (!(scales[i] > 0) || !(size < 0x1p48))
       fail(ErrorKind::InvalidModel, title(call), ": a scale of ", scales[i], " makes no sense");
     plan.scale = scales[i];
+    plan.length = plan.scale * static_cast<double>(plan.input);
     plan.output = plan.input < 0 ? Shape::unknown : static_cast<int64_t>(size);
   }
 }
@@ -77,8 +81,10 @@ void plan_sizes(const OpCall& call, const std::vector<size_t>& axes, const std::
   double common = policy == "not_larger" ? std::numeric_limits<double>::infinity() : 0;
   for (size_t i = 0; i < axes.size(); ++i) {
     AxisPlan& plan = plans[axes[i]];
-    if (sizes[i] < 0) fail(ErrorKind::InvalidModel, title(call), ": a size of ", sizes[i], " makes no sense");
+    if (sizes[i] < 0 || sizes[i] > largest_size)
+      fail(ErrorKind::InvalidModel, title(call), ": a size of ", sizes[i], " makes no sense");
     plan.output = sizes[i];
+    plan.length = static_cast<double>(sizes[i]);
     plan.scale = plan.input == 0 ? 1 : static_cast<double>(sizes[i]) / static_cast<double>(plan.input);
     common = policy == "not_larger" ? std::min(common, plan.scale) : std::max(common, plan.scale);
   }
@@ -86,15 +92,20 @@ void plan_sizes(const OpCall& call, const std::vector<size_t>& axes, const std::
   for (const size_t axis : axes) {
     AxisPlan& plan = plans[axis];
     plan.scale = common;
-    plan.output =
-        plan.input < 0 ? Shape::unknown : static_cast<int64_t>(std::floor(common * static_cast<double>(plan.input) + 0.5));
+    plan.length = common * static_cast<double>(plan.input);
+    if (!(plan.length <= static_cast<double>(largest_size)))
+      fail(ErrorKind::InvalidModel, title(call), ": the policy ", policy, " makes axis ", axis, " ", plan.length, " elements long");
+    plan.output = plan.input < 0 ? Shape::unknown : static_cast<int64_t>(std::floor(plan.length + 0.5));
   }
 }
 
 // By axis. Outputs are unknown where scales, sizes or the input's dimensions are.
 std::vector<AxisPlan> plan_axes(const OpCall& call, const Shape& shape) {
   std::vector<AxisPlan> plans(shape.rank());
-  for (size_t axis = 0; axis < shape.rank(); ++axis) plans[axis].input = plans[axis].output = shape[axis];
+  for (size_t axis = 0; axis < shape.rank(); ++axis) {
+    plans[axis].input = plans[axis].output = shape[axis];
+    plans[axis].length = static_cast<double>(shape[axis]);
+  }
   const auto axes = resized_axes(call, shape.rank());
   const bool by_size = is_given(call, 3);
   if (by_size && is_given(call, 2) && !(call.input(2).is_known() && call.input(3).is_known())) {
@@ -138,17 +149,17 @@ std::vector<Type> infer_resize(const OpCall& call) {
 double source_place(const std::string& mode, const AxisPlan& plan, int64_t element) {
   const auto x = static_cast<double>(element);
   const auto input = static_cast<double>(plan.input);
-  const double exact = plan.scale * input;  // The output's size before it was cut to an integer.
-  if (mode == "align_corners") return exact == 1 ? 0 : x * (input - 1) / (exact - 1);
+  const bool single = plan.output == 1;
+  if (mode == "align_corners") return single ? 0 : x * (input - 1) / (plan.length - 1);
   if (mode == "asymmetric") return x / plan.scale;
   if (mode == "tf_crop_and_resize") {
     const double width = (plan.roi_end - plan.roi_start) * (input - 1);
-    return plan.roi_start * (input - 1) + (exact == 1 ? width / 2 : x * width / (exact - 1));
+    return plan.roi_start * (input - 1) + (single ? width / 2 : x * width / (plan.length - 1));
   }
-  if (mode == "pytorch_half_pixel" && exact == 1) return -0.5;
+  if (mode == "pytorch_half_pixel" && single) return 0;
   const double middle = (x + 0.5) / plan.scale - 0.5;
   if (mode != "half_pixel_symmetric") return middle;
-  return input / 2 * (1 - static_cast<double>(plan.output) / exact) + middle;
+  return input / 2 * (1 - static_cast<double>(plan.output) / plan.length) + middle;
 }
 
 // The weights of the neighbours from `first` on, counted from the element left of the place; ratio is in (0, 1].
@@ -335,6 +346,7 @@ Op resize() {
       "T[6] - f32[1]{0.5}",
       "T[1,3,2,3,2] - f32[5]{1,1,2,2,2} mode=linear",
       "T[2,3] f32[0]{} f32[0]{} i64[2]{2,3}",
+      "f32[1,1,2,4]{inf,inf,1,-inf,inf,inf,3e38,-3e38} - f32[4]{1,1,1.5,2} mode=linear",
   };
   return op;
 }

@@ -99,19 +99,12 @@ std::vector<Type> infer_grid_sample(const OpCall& call) {
   return {TensorType{call.input(0).dtype, std::move(shape)}};
 }
 
-// The sum over all combinations of the axes' taps, one channel.
-double combined(const double* channel, const std::vector<Taps>& taps, const std::vector<int64_t>& strides) {
-  std::vector<std::pair<int64_t, double>> partial{{0, 1.0}};
-  for (size_t axis = 0; axis < taps.size(); ++axis) {
-    std::vector<std::pair<int64_t, double>> next;
-    for (const auto& part : partial) {
-      for (const Tap& tap : taps[axis]) next.emplace_back(part.first + tap.from * strides[axis + 2], part.second * tap.weight);
-    }
-    partial = std::move(next);
-  }
+// The sum over all combinations of the taps of spatial axes from `axis` on, one channel.
+double combined(const double* channel, const std::vector<Taps>& taps, const std::vector<int64_t>& strides, size_t axis = 0) {
+  if (axis == taps.size()) return *channel;
   double sum = 0;
-  for (const auto& part : partial) {
-    if (part.second != 0) sum += part.second * channel[part.first];
+  for (const Tap& tap : taps[axis]) {
+    if (tap.weight != 0) sum += tap.weight * combined(channel + tap.from * strides[axis + 2], taps, strides, axis + 1);
   }
   return sum;
 }
@@ -125,9 +118,9 @@ void run_grid_sample(const OpCall& call, std::span<const Data> in, Outputs& out)
   const auto strides = shape.strides();
   const auto places = static_cast<size_t>(result.shape().elements(2, result.shape().rank()));
   const auto channels = static_cast<size_t>(shape[1]);
+  if (result.elements() == 0) return;
+  if (values.empty()) fail(ErrorKind::InvalidArgument, title(call), ": shape ", shape, " has nothing to sample");
   std::vector<double> results(result.elements());
-  if (!results.empty() && values.empty())
-    fail(ErrorKind::InvalidArgument, title(call), ": shape ", shape, " has nothing to sample");
   for (size_t point = 0; point < static_cast<size_t>(shape[0]) * places; ++point) {
     std::vector<Taps> taps;
     for (size_t axis = 0; axis < spatial; ++axis) {  // A grid point lists x first, the last axis.
@@ -203,7 +196,8 @@ Op grid_sample() {
       "T[2,3,4,5]~small f32[2,2,3,2]~small mode=linear,nearest,cubic padding_mode=zeros,border,reflection align_corners=0,1",
       "T[1,2,3,4,2]~small f32[1,2,2,2,3]~small mode=linear,nearest padding_mode=zeros,border,reflection",
       "f32[1,1,2,2] f32[1,1,3,2]{0,nan,inf,0,-5,5}",
-      "T[1,1,1,1]~small f32[1,2,2,2]~small padding_mode=reflection align_corners=0,1", "T[0,1,2,2] f32[0,1,1,2]"};
+      "T[1,1,1,1]~small f32[1,2,2,2]~small padding_mode=reflection align_corners=0,1", "T[0,1,2,2] f32[0,1,1,2]",
+      "T[1,0,0,2] f32[1,1,1,2] padding_mode=border,reflection"};
   return op;
 }
 

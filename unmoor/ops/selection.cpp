@@ -143,8 +143,8 @@ void run_suppression(const OpCall& call, std::span<const Data> in, Outputs& out)
   std::vector<Box> boxes;
   for (size_t i = 0; i < batches * count; ++i) boxes.push_back(box_at(numbers, i, call.integer("center_point_box", 0) != 0));
   std::vector<int64_t> selected;
-  for (size_t batch = 0; batch < batches; ++batch) {
-    for (size_t c = 0; c < classes; ++c) {
+  for (size_t batch = 0; batch < batches && count > 0; ++batch) {  // Without boxes there may be 2^40 batches or classes.
+    for (size_t c = 0; c < classes && rule.most > 0; ++c) {
       const auto class_scores = std::span(scores).subspan((batch * classes + c) * count, count);
       for (const size_t i : kept_boxes(std::span(boxes).subspan(batch * count, count), class_scores, rule)) {
         for (const size_t part : {batch, c, i}) selected.push_back(static_cast<int64_t>(part));
@@ -158,7 +158,7 @@ std::vector<Type> infer_reverse_sequence(const OpCall& call) {
   const Shape& shape = call.input(0).shape;
   const int64_t time = call.integer("time_axis", 0);
   const int64_t batch = call.integer("batch_axis", 1);
-  if (time + batch != 1 || time < 0 || time > 1) {
+  if (time < 0 || time > 1 || batch != 1 - time) {
     fail(ErrorKind::InvalidModel, title(call), ": time_axis ", time, " and batch_axis ", batch, " are not 0 and 1");
   }
   require_rank(call, 1, 1);

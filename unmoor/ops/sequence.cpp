@@ -25,10 +25,7 @@ void run_construct(const OpCall&, std::span<const Data> in, Outputs& out) {
 }
 
 std::vector<Type> infer_empty(const OpCall& call) {
-  const auto dtype = dtype_numbered(call.integer("dtype", 1));
-  if (!dtype)
-    fail(ErrorKind::InvalidModel, title(call), ": attribute 'dtype' is ", call.integer("dtype", 1), ", which is no element type");
-  return {sequence_of(TensorType{*dtype, Shape::of_unknown_rank()})};
+  return {sequence_of(TensorType{dtype_attribute(call, "dtype").value_or(DType::F32), Shape::of_unknown_rank()})};
 }
 
 void run_empty(const OpCall&, std::span<const Data>, Outputs& out) { out.set(0, Sequence{}); }
@@ -87,6 +84,8 @@ void run_length(const OpCall&, std::span<const Data> in, Outputs& out) {
   store(out.allocate(0, {DType::I64, Shape()}), std::span<const int64_t>(&length, 1));
 }
 
+constexpr int64_t most_parts = int64_t{1} << 24;  // An axis of 2^40 costs nothing where another is 0; its parts would.
+
 bool keeps_axis(const OpCall& call) { return call.has(1) || call.integer("keepdims", 1) != 0; }
 
 // The sizes of the parts: chunks of one size, or those listed.
@@ -106,6 +105,7 @@ std::vector<int64_t> part_sizes(const OpCall& call, int64_t dim) {
   }
   const int64_t chunk = given == nullptr ? 1 : integers(*given)[0];
   if (chunk < 1) fail(ErrorKind::InvalidArgument, title(call), ": parts of size ", chunk, " make no sense");
+  if (dim / chunk > most_parts) fail(ErrorKind::InvalidArgument, title(call), ": there would be ", dim / chunk, " parts");
   for (int64_t left = dim; left > 0; left -= std::min(left, chunk)) sizes.push_back(std::min(left, chunk));
   return sizes;
 }

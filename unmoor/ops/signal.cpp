@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <complex>
 #include <numbers>
@@ -14,25 +15,76 @@ namespace {
 
 using Complex = std::complex<double>;
 
-// The transform of `signal` padded or cut to `length`, by its definition, at frequencies 0 to `count` - 1.
-std::vector<Complex> transformed(const std::vector<Complex>& signal, size_t length, size_t count, bool inverse) {
+// e^(2πi·turns/length), or its conjugate.
+Complex turned(size_t turns, size_t length, bool conjugate) {
+  const double angle = 2 * std::numbers::pi * static_cast<double>(turns) / static_cast<double>(length);
+  return {std::cos(angle), conjugate ? -std::sin(angle) : std::sin(angle)};
+}
+
+// By the definition: Σ x[n]·e^(∓2πi·nk/length) at frequencies 0 to `count` - 1.
+std::vector<Complex> slow_transform(std::span<const Complex> x, size_t length, size_t count, bool inverse) {
   std::vector<Complex> turns(length);
-  for (size_t i = 0; i < length; ++i) {
-    const double angle = 2 * std::numbers::pi * static_cast<double>(i) / static_cast<double>(length);
-    turns[i] = {std::cos(angle), inverse ? std::sin(angle) : -std::sin(angle)};
-  }
-  const size_t used = std::min(signal.size(), length);
+  for (size_t i = 0; i < length; ++i) turns[i] = turned(i, length, !inverse);
   std::vector<Complex> result(count);
   for (size_t k = 0; k < count; ++k) {
-    Complex sum = 0;
     size_t turn = 0;
-    for (size_t n = 0; n < used; ++n) {
-      sum += signal[n] * turns[turn];
+    for (const Complex& value : x) {
+      result[k] += value * turns[turn];
       turn += k;
-      while (turn >= length) turn -= length;
+      if (turn >= length) turn -= length;
     }
-    result[k] = inverse ? sum / static_cast<double>(length) : sum;
   }
+  return result;
+}
+
+// In place, for a power of two (Cooley and Tukey 1965).
+void radix_two(std::vector<Complex>& x, bool inverse) {
+  const size_t size = x.size();
+  for (size_t i = 1, j = 0; i < size; ++i) {
+    size_t bit = size >> 1;
+    for (; (j & bit) != 0; bit >>= 1) j ^= bit;
+    j |= bit;
+    if (i < j) std::swap(x[i], x[j]);
+  }
+  for (size_t half = 1; half < size; half *= 2) {
+    for (size_t k = 0; k < half; ++k) {
+      const Complex turn = turned(k, 2 * half, !inverse);
+      for (size_t i = k; i < size; i += 2 * half) {
+        const Complex odd = turn * x[i + half];
+        x[i + half] = x[i] - odd;
+        x[i] += odd;
+      }
+    }
+  }
+}
+
+// The same as slow_transform for any length, as a convolution with a chirp (Bluestein 1970): nk = (n² + k² - (k-n)²) / 2.
+std::vector<Complex> fast_transform(std::span<const Complex> x, size_t length, size_t count, bool inverse) {
+  const auto chirp = [&](size_t n) { return turned(n * n % (2 * length), 2 * length, !inverse); };
+  const size_t size = std::bit_ceil(x.size() + count);
+  std::vector<Complex> a(size);
+  std::vector<Complex> b(size);
+  for (size_t n = 0; n < x.size(); ++n) {
+    a[n] = x[n] * chirp(n);
+    b[(size - n) % size] = std::conj(chirp(n));
+  }
+  for (size_t k = 0; k < count; ++k) b[k] = std::conj(chirp(k));
+  radix_two(a, false);
+  radix_two(b, false);
+  for (size_t i = 0; i < size; ++i) a[i] *= b[i];
+  radix_two(a, true);
+  std::vector<Complex> result(count);
+  for (size_t k = 0; k < count; ++k) result[k] = a[k] / static_cast<double>(size) * chirp(k);
+  return result;
+}
+
+// The transform of `signal` padded or cut to `length`, at frequencies 0 to `count` - 1.
+std::vector<Complex> transformed(const std::vector<Complex>& signal, size_t length, size_t count, bool inverse) {
+  constexpr size_t most_products = size_t{1} << 20;
+  const auto used = std::span(signal).first(std::min(signal.size(), length));
+  const bool is_short = used.empty() || count <= most_products / used.size();
+  auto result = is_short ? slow_transform(used, length, count, inverse) : fast_transform(used, length, count, inverse);
+  for (Complex& value : result) value = inverse ? value / static_cast<double>(length) : value;
   return result;
 }
 
@@ -46,7 +98,7 @@ std::vector<Complex> mirrored(std::vector<Complex> half, size_t length) {
   return whole;
 }
 
-constexpr int64_t longest_transform = int64_t{1} << 20;  // The definition takes the square of it.
+constexpr int64_t longest_transform = int64_t{1} << 30;  // Keeps the squares of places within 64 bits.
 
 // What a DFT call asks for; unknown where an input is.
 struct Transform {
@@ -77,10 +129,12 @@ Transform transform_of(const OpCall& call) {
   if (call.has(1)) {
     transform.length = scalar_constant(call, 1, "dft_length").value_or(Shape::unknown);
     if (call.constant(1) != nullptr && (transform.length < 1 || transform.length > longest_transform)) {
-      fail(ErrorKind::InvalidModel, title(call), ": dft_length is ", transform.length);
+      fail(ErrorKind::InvalidModel, title(call), ": dft_length is ", transform.length, ", not from 1 to ", longest_transform);
     }
   } else if (dim >= 0) {
     transform.length = transform.inverse && transform.onesided ? std::max<int64_t>(2 * (dim - 1), 0) : dim;
+    if (transform.length > longest_transform)
+      fail(ErrorKind::InvalidModel, title(call), ": a transform over ", dim, " elements is longer than ", longest_transform);
   }
   return transform;
 }
@@ -154,8 +208,8 @@ std::vector<Type> infer_stft(const OpCall& call) {
   const int64_t length = frame_length(call);
   const auto step = scalar_constant(call, 1, "frame_step");
   if (step && *step < 1) fail(ErrorKind::InvalidModel, title(call), ": frame_step is ", *step);
-  if ((call.constant(3) != nullptr && length < 1) || length > longest_transform)
-    fail(ErrorKind::InvalidModel, title(call), ": a frame has ", length, " samples");
+  if ((length < 1 && length != Shape::unknown) || length > longest_transform || (call.constant(3) != nullptr && length < 1))
+    fail(ErrorKind::InvalidModel, title(call), ": a frame has ", length, " samples, not from 1 to ", longest_transform);
   Shape shape = unknown_shape(1);
   if (signal.has_rank()) {
     shape = Shape();
@@ -226,7 +280,9 @@ Op dft() {
               "T[2,5,2]~small inverse=1 onesided=1",
               "T[2,5,2]~small i64[]{7} i64[]{-2} inverse=1 onesided=1",
               "T[0,5,1]",
-              "T[1,1,1]"};
+              "T[1,1,1]",
+              "f32[1,1500,1]~small onesided=0,1",
+              "f64[1,1201,2]~small inverse=0,1"};
   return op;
 }
 

@@ -51,11 +51,14 @@ void log_softmax_line(std::span<double> line) {
   for (double& x : line) x -= log_sum;
 }
 
-// 1 at the first greatest, else 0.
+// 1 at the first greatest, else 0. NaN is the greatest, as for ArgMax.
 void hardmax_line(std::span<double> line) {
-  const auto best = std::ranges::max_element(line) - line.begin();
+  size_t best = 0;
+  for (size_t i = 1; i < line.size() && !std::isnan(line[best]); ++i) {
+    if (line[i] > line[best] || std::isnan(line[i])) best = i;
+  }
   std::ranges::fill(line, 0);
-  line[static_cast<size_t>(best)] = 1;
+  line[best] = 1;
 }
 
 Op along_axis(std::string name, std::string summary, double flop, Rounding rounding, void (*rule)(std::span<double>)) {
@@ -82,7 +85,9 @@ Op along_axis(std::string name, std::string summary, double flop, Rounding round
               "T[4,0]",
               "T[3,1000]~small",
               "f32[1,4]{1000,1000,999,-1000}",
-              "f32[2,4]~mask"};
+              "f32[2,4]~mask",
+              "f32[3,3]{-inf,-inf,-inf,0,-inf,0,inf,0,nan}",
+              "T[1099511627776,3,0] axis=1"};
   return op;
 }
 
@@ -107,7 +112,8 @@ void add_softmax_ops(OpSet& ops) {
   ops.add(std::move(logarithm));
   Op hardmax =
       along_axis("Hardmax", "1 at the first greatest element along an axis, else 0.", 1, Rounding::MoveBits, hardmax_line);
-  hardmax.cases = {"T[2,17,3] axis=-1,0,1", "f32[2,3]{1,3,3,2,2,1}", "T[1]", "T[0,4]", "T[4,0]"};
+  hardmax.cases = {"T[2,17,3] axis=-1,0,1", "f32[2,3]{1,3,3,2,2,1}", "f32[2,4]{1,nan,3,nan,-inf,-inf,-inf,-inf}", "T[1]",
+                   "T[0,4]",                "T[4,0]"};
   ops.add(std::move(hardmax));
 }
 

@@ -196,7 +196,7 @@ Op top_k() {
   op.infer = infer_top_k;
   op.reference = run_top_k;
   op.rounding = Rounding::MoveBits;
-  op.category = Category::Sampling;
+  op.category = Category::Reduction;
   op.cases = {"T[3,7]~small i64[1]{3} axis=-1,0 largest=0,1 outputs=2",
               "T[2,5,3]~small i64[1]{2} axis=1 outputs=2",
               "f32[6]{2,1,2,3,1,3} i64[1]{4} outputs=2 largest=0,1",

@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
+#include <map>
 
 #include "unmoor/base/error.h"
 #include "unmoor/ops/builder.h"
@@ -111,10 +112,27 @@ void expand_space_to_depth(GraphBuilder& b) {
                depth_first(call) ? std::vector<int64_t>{0, 3, 5, 1, 2, 4} : std::vector<int64_t>{0, 1, 3, 5, 2, 4});
 }
 
+constexpr int64_t most_points = 100000;  // Of a cell, along an axis.
+
+void check_roi_align(const OpCall& call) {
+  const std::string mode = call.text("mode", "avg");
+  if (mode != "avg" && mode != "max") fail(ErrorKind::InvalidModel, title(call), ": mode is '", mode, "', not avg or max");
+  const std::string coordinates = call.text("coordinate_transformation_mode", "half_pixel");
+  if (coordinates != "half_pixel" && coordinates != "output_half_pixel") {
+    fail(ErrorKind::InvalidModel, title(call), ": coordinate_transformation_mode is '", coordinates,
+         "', not half_pixel or output_half_pixel");
+  }
+  const int64_t ratio = call.integer("sampling_ratio", 0);
+  if (ratio > most_points)
+    fail(ErrorKind::InvalidModel, title(call), ": sampling_ratio is ", ratio, ", not at most ", most_points);
+}
+
 std::vector<Type> infer_roi_align(const OpCall& call) {
+  check_roi_align(call);
   require_rank(call, 0, 4);
   require_rank(call, 1, 2);
   require_rank(call, 2, 1);
+  if (call.input(1).shape.has_rank()) same_dim(call, call.input(1).shape[1], 4, "the number of corners of a region");
   const int64_t height = call.integer("output_height", 1);
   const int64_t width = call.integer("output_width", 1);
   if (height < 0 || width < 0) fail(ErrorKind::InvalidModel, title(call), ": its output would be ", height, " by ", width);
@@ -128,28 +146,41 @@ std::vector<Type> infer_roi_align(const OpCall& call) {
   return {TensorType{call.input(0).dtype, std::move(shape)}};
 }
 
-// The four weighted neighbours of a point; nothing where it lies outside.
-struct Corner {
-  size_t place = 0;
-  double weight = 0;
+// What the sampling points of a cell take from one element along an axis: the weights' sum, and the least and greatest of them.
+struct Share {
+  double sum = 0, least = 0, most = 0;
 };
-std::vector<Corner> corners(double y, double x, int64_t height, int64_t width) {
-  const auto last_y = static_cast<double>(height - 1);
-  const auto last_x = static_cast<double>(width - 1);
-  if (!(y >= -1 && y <= last_y + 1 && x >= -1 && x <= last_x + 1)) return {};
-  y = std::clamp(y, 0.0, last_y);
-  x = std::clamp(x, 0.0, last_x);
-  const double y0 = std::floor(y);
-  const double x0 = std::floor(x);
-  const auto at = [&](double row, double column) {
-    return static_cast<size_t>(std::min(row, last_y) * static_cast<double>(width) + std::min(column, last_x));
-  };
-  const double dy = y - y0;
-  const double dx = x - x0;
-  return {{at(y0, x0), (1 - dy) * (1 - dx)},
-          {at(y0, x0 + 1), (1 - dy) * dx},
-          {at(y0 + 1, x0), dy * (1 - dx)},
-          {at(y0 + 1, x0 + 1), dy * dx}};
+struct Footprint {
+  std::map<int64_t, Share> shares;  // By element.
+  int64_t points = 0;
+  bool outside = false;  // Some point lies off the plane, where all is 0.
+};
+
+void add_share(Footprint& footprint, int64_t element, double weight) {
+  const auto [found, added] = footprint.shares.emplace(element, Share{weight, weight, weight});
+  if (added) return;
+  Share& share = found->second;
+  share = {share.sum + weight, std::min(share.least, weight), std::max(share.most, weight)};
+}
+
+// Of cell number `cell`, each `bin` elements long, on an axis of `length` elements.
+Footprint footprint_of(double start, double bin, int64_t cell, int64_t points, int64_t length) {
+  Footprint footprint;
+  footprint.points = points;
+  const auto last = static_cast<double>(length - 1);
+  for (int64_t i = 0; i < points; ++i) {
+    const double place = start + bin * (static_cast<double>(cell) + (static_cast<double>(i) + 0.5) / static_cast<double>(points));
+    if (!(place >= -1 && place <= last + 1)) {
+      footprint.outside = true;
+      continue;
+    }
+    const double inside = std::clamp(place, 0.0, last);
+    const auto low = static_cast<int64_t>(inside);
+    const double part = inside - static_cast<double>(low);
+    add_share(footprint, low, 1 - part);
+    add_share(footprint, std::min(low + 1, length - 1), part);
+  }
+  return footprint;
 }
 
 struct Region {
@@ -174,7 +205,7 @@ Region region_of(const OpCall& call, const double* roi, int64_t height, int64_t 
   const int64_t ratio = call.integer("sampling_ratio", 0);
   const auto points = [&](double bin) -> int64_t {
     if (ratio > 0) return ratio;
-    if (!(std::fabs(bin) < 1e5))
+    if (!(std::fabs(bin) <= static_cast<double>(most_points)))
       fail(ErrorKind::InvalidArgument, title(call), ": a region of interest makes cells of ", bin, " elements");
     return static_cast<int64_t>(std::ceil(bin));
   };
@@ -183,26 +214,21 @@ Region region_of(const OpCall& call, const double* roi, int64_t height, int64_t 
   return region;
 }
 
-double cell_value(const double* plane, const Region& region, int64_t row, int64_t column, int64_t height, int64_t width,
-                  bool maximum) {
+// The mean over the cell's points, or as ONNX has it the largest of their weighted corners. Weights of rows and columns multiply, so a
+// cell costs its elements, not its points.
+double cell_value(const double* plane, int64_t width, const Footprint& rows, const Footprint& columns, bool maximum) {
   double sum = 0;
   double largest = -std::numeric_limits<double>::infinity();
-  for (int64_t i = 0; i < region.count_y; ++i) {
-    const double y = region.y + region.bin_y * (static_cast<double>(row) +
-                                                (static_cast<double>(i) + 0.5) / static_cast<double>(region.count_y));
-    for (int64_t j = 0; j < region.count_x; ++j) {
-      const double x = region.x + region.bin_x * (static_cast<double>(column) +
-                                                  (static_cast<double>(j) + 0.5) / static_cast<double>(region.count_x));
-      const auto found = corners(y, x, height, width);
-      if (found.empty()) largest = std::max(largest, 0.0);
-      for (const Corner& corner : found) {
-        sum += corner.weight * plane[corner.place];
-        largest = std::max(largest, corner.weight * plane[corner.place]);  // ONNX takes the largest weighted corner.
-      }
+  if (rows.points > 0 && columns.points > 0 && (rows.outside || columns.outside)) largest = 0;
+  for (const auto& [row, y] : rows.shares) {
+    for (const auto& [column, x] : columns.shares) {
+      const double value = plane[row * width + column];
+      sum += y.sum * x.sum * value;
+      largest = std::max(largest, value >= 0 ? y.most * x.most * value : y.least * x.least * value);
     }
   }
-  const auto count = static_cast<double>(std::max<int64_t>(region.count_y * region.count_x, 1));
-  return maximum ? (std::isinf(largest) ? 0 : largest) : sum / count;
+  const double count = static_cast<double>(rows.points) * static_cast<double>(columns.points);
+  return maximum ? (std::isinf(largest) ? 0 : largest) : sum / std::max(count, 1.0);
 }
 
 void run_roi_align(const OpCall& call, std::span<const Data> in, Outputs& out) {
@@ -211,38 +237,32 @@ void run_roi_align(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const auto rois = doubles(in[1].tensor());
   const auto batches = integers(in[2].tensor());
   Tensor& result = allocate_inferred(call, in, out, infer_roi_align);
-  if (in[1].tensor().shape()[1] != 4)
-    fail(ErrorKind::InvalidArgument, title(call), ": regions have shape ", in[1].tensor().shape(), ", not [n,4]");
-  if (result.elements() > 0 && values.empty())
-    fail(ErrorKind::InvalidArgument, title(call), ": shape ", shape, " has nothing to sample");
-  const std::string mode = call.text("mode", "avg");
-  if (mode != "avg" && mode != "max") fail(ErrorKind::InvalidModel, title(call), ": mode is '", mode, "', not avg or max");
-  std::vector<double> results(result.elements());
-  for_each_index(result.shape(), [&](int64_t i, const std::vector<int64_t>& index) {
-    const auto roi = static_cast<size_t>(index[0]);
-    const int64_t batch = batches[roi];
-    if (batch < 0 || batch >= shape[0])
-      fail(ErrorKind::InvalidArgument, title(call), ": batch index ", batch, " is outside of [0,", shape[0], ")");
-    const Region region = region_of(call, rois.data() + roi * 4, result.shape()[2], result.shape()[3]);
-    const double* const plane = values.data() + (batch * shape[1] + index[1]) * shape[2] * shape[3];
-    results[static_cast<size_t>(i)] = cell_value(plane, region, index[2], index[3], shape[2], shape[3], mode == "max");
-  });
+  if (result.elements() == 0) return;
+  if (values.empty()) fail(ErrorKind::InvalidArgument, title(call), ": shape ", shape, " has nothing to sample");
+  const bool maximum = call.text("mode", "avg") == "max";
+  const int64_t height = result.shape()[2];
+  const int64_t width = result.shape()[3];
+  std::vector<double> results;
+  for (size_t roi = 0; roi < batches.size(); ++roi) {
+    if (batches[roi] < 0 || batches[roi] >= shape[0])
+      fail(ErrorKind::InvalidArgument, title(call), ": batch index ", batches[roi], " is outside of [0,", shape[0], ")");
+    const Region region = region_of(call, rois.data() + roi * 4, height, width);
+    std::vector<Footprint> rows;
+    std::vector<Footprint> columns;
+    for (int64_t i = 0; i < height; ++i) rows.push_back(footprint_of(region.y, region.bin_y, i, region.count_y, shape[2]));
+    for (int64_t i = 0; i < width; ++i) columns.push_back(footprint_of(region.x, region.bin_x, i, region.count_x, shape[3]));
+    for (int64_t channel = 0; channel < shape[1]; ++channel) {
+      const double* const plane = values.data() + (batches[roi] * shape[1] + channel) * shape[2] * shape[3];
+      for (const Footprint& row : rows) {
+        for (const Footprint& column : columns) results.push_back(cell_value(plane, shape[3], row, column, maximum));
+      }
+    }
+  }
   store(result, std::span<const double>(results));
 }
 
-Op mover(std::string name, std::string summary) {
-  Op op;
-  op.name = std::move(name);
-  op.summary = std::move(summary);
-  op.inputs = {required("input", every_type())};
-  op.outputs = {required("output", every_type())};
-  op.rounding = Rounding::MoveBits;
-  op.category = Category::Layout;
-  return op;
-}
-
 Op depth_to_space() {
-  Op op = mover("DepthToSpace", "Blocks of channels become blocks of pixels.");
+  Op op = moving_op("DepthToSpace", "Blocks of channels become blocks of pixels.");
   op.attributes = {{"mode", std::string("DCR")}};
   op.infer = infer_depth_to_space;
   op.reference = run_depth_to_space;
@@ -253,7 +273,7 @@ Op depth_to_space() {
 }
 
 Op space_to_depth() {
-  Op op = mover("SpaceToDepth", "Blocks of pixels become blocks of channels.");
+  Op op = moving_op("SpaceToDepth", "Blocks of pixels become blocks of channels.");
   op.attributes = {{"mode", std::string("DCR")}};
   op.infer = infer_space_to_depth;
   op.reference = run_space_to_depth;
@@ -284,6 +304,8 @@ Op roi_align() {
       "T[2,2,8,8]~small T[3,4]{0,0,7,7,1,2,5,4,3,3,3.5,9} i64[3]{0,1,0} output_height=3 output_width=2 mode=avg,max "
       "coordinate_transformation_mode=half_pixel,output_half_pixel",
       "T[1,2,6,6]~small T[1,4]{0,0,20,20} i64[1]{0} output_height=2 output_width=2 sampling_ratio=2 spatial_scale=0.25",
+      "T[1,2,6,6]~small T[3,4]{5,4,1,1,-3,-3,2,9,0,0,60000,60000} i64[3]{0,0,0} output_height=2 output_width=1 mode=avg,max "
+      "coordinate_transformation_mode=half_pixel,output_half_pixel",
       "T[1,2,6,6] T[0,4] i64[0]{}"};
   return op;
 }

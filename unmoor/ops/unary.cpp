@@ -131,15 +131,13 @@ void add_signs(OpSet& ops) {
   ops.add(std::move(sign));
 }
 
-// A bound of Clip: a single element, or none.
-template <class T>
-std::optional<T> bound_at(const OpCall& call, std::span<const Data> in, size_t i) {
-  const Tensor* tensor = tensor_at(in, i);
-  if (tensor == nullptr) return std::nullopt;
-  if (tensor->elements() != 1) {
-    fail(ErrorKind::InvalidModel, title(call), ": bound ", i, " has shape ", tensor->shape(), "; one element was expected");
+std::vector<Type> infer_clip(const OpCall& call) {
+  require_same_dtype(call);
+  for (const size_t i : {size_t{1}, size_t{2}}) {
+    if (!call.has(i) || !call.input(i).shape.is_known() || call.input(i).shape.elements() == 1) continue;
+    fail(ErrorKind::InvalidModel, title(call), ": bound ", i, " has shape ", call.input(i).shape, "; one element was expected");
   }
-  return read_as<T>(*tensor)[0];
+  return like_first(call);
 }
 
 void clip_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
@@ -147,11 +145,10 @@ void clip_reference(const OpCall& call, std::span<const Data> in, Outputs& out) 
   with_lane(call.input(0).dtype, [&](auto lane) {
     using T = decltype(lane);
     std::vector<T> values = read_as<T>(in[0].tensor());
-    const std::optional<T> low = bound_at<T>(call, in, 1);
-    const std::optional<T> high = bound_at<T>(call, in, 2);
-    for (T& value : values) {
-      if (low && value < *low) value = *low;
-      if (high && value > *high) value = *high;
+    for (const size_t i : {size_t{1}, size_t{2}}) {
+      if (tensor_at(in, i) == nullptr) continue;
+      const T bound = read_as<T>(*tensor_at(in, i)).at(0);
+      for (T& value : values) value = extreme(value, bound, i == 1);
     }
     write_as<T>(result, values);
   });
@@ -159,8 +156,13 @@ void clip_reference(const OpCall& call, std::span<const Data> in, Outputs& out) 
 
 void expand_clip(GraphBuilder& builder) {
   ValueId value = builder.input(0);
-  if (builder.input(1) != no_value) value = builder.add("Max", {value, builder.input(1)});
-  if (builder.input(2) != no_value) value = builder.add("Min", {value, builder.input(2)});
+  const auto bound = [&](size_t i) {
+    const Shape& shape = builder.call().input(i).shape;
+    const bool scalar = shape.has_rank() && shape.rank() == 0;
+    return scalar ? builder.input(i) : builder.add("Reshape", {builder.input(i), builder.ints({})});
+  };
+  if (builder.input(1) != no_value) value = builder.add("Max", {value, bound(1)});
+  if (builder.input(2) != no_value) value = builder.add("Min", {value, bound(2)});
   builder.output(0, value == builder.input(0) ? builder.add("Identity", {value}) : value);
 }
 
@@ -168,10 +170,7 @@ void add_clip(OpSet& ops) {
   Op clip = unary("Clip", "Limits to min and max; all become max where min is greater.", number_types(), 2, Rounding::MoveBits);
   clip.inputs = {required("input", number_types()), optional("min", number_types()), optional("max", number_types())};
   clip.outputs = {required("output", number_types())};
-  clip.infer = [](const OpCall& call) {
-    require_same_dtype(call);
-    return like_first(call);
-  };
+  clip.infer = infer_clip;
   clip.reference = clip_reference;
   clip.expand = expand_clip;
   clip.category = Category::Activation;
@@ -179,10 +178,14 @@ void add_clip(OpSet& ops) {
                 "T[33] - T[]{1}",
                 "T[2,3,5] T[] T[]{6}",
                 "T[33] T[]{1}",
+                "T[3,5] T[1,1]{0} T[1]{1}",
                 "T[33]",
                 "T[0,4] T[]{0} T[]{1}",
                 "f32[7] f32[]{2} f32[]{-2}",
                 "f32[2,33]~special f32[]{-1} f32[]{1}",
+                "f32[3]{1,-2,nan} f32[]{nan} f32[]{1}",
+                "f32[3]{1,-2,nan} - f32[]{nan}",
+                "T[3] T[1,1]{0} T[1]{1}",
                 "i8[5]{-128,-5,0,5,127} i8[]{-4} i8[]{4}"};
   ops.add(std::move(clip));
 }

@@ -6,24 +6,6 @@ namespace unmoor {
 
 namespace {
 
-constexpr int64_t most = (int64_t{1} << 31) - 1;  // Keeps every product of two below 2^62.
-
-void check_range(const OpCall& call, std::string_view key, const std::vector<int64_t>& values, int64_t least) {
-  for (const int64_t value : values) {
-    if (value < least || value > most) {
-      fail(ErrorKind::InvalidModel, title(call), ": ", key, " has the value ", value, ", not one from ", least, " to ", most);
-    }
-  }
-}
-
-std::string padding_kind(const OpCall& call) {
-  std::string kind = call.text("auto_pad", "NOTSET");
-  for (const char* allowed : {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}) {
-    if (kind == allowed) return kind;
-  }
-  fail(ErrorKind::InvalidModel, title(call), ": auto_pad is '", kind, "', not NOTSET, VALID, SAME_UPPER or SAME_LOWER");
-}
-
 void read_pads(const OpCall& call, Window& window) {
   const std::vector<int64_t> pads = per_axis(call, "pads", 2 * window.rank(), 0, 0);
   const auto middle = pads.begin() + static_cast<std::ptrdiff_t>(window.rank());
@@ -57,13 +39,27 @@ int64_t fitting_output(const OpCall& call, const Window& window, size_t axis) {
 
 }  // namespace
 
+void require_size(const OpCall& call, std::string_view what, int64_t value, int64_t least) {
+  constexpr int64_t most = (int64_t{1} << 31) - 1;
+  if (value >= least && value <= most) return;
+  fail(ErrorKind::InvalidModel, title(call), ": ", what, " has the value ", value, ", not one from ", least, " to ", most);
+}
+
+std::string padding_kind(const OpCall& call) {
+  std::string kind = call.text("auto_pad", "NOTSET");
+  for (const char* allowed : {"NOTSET", "VALID", "SAME_UPPER", "SAME_LOWER"}) {
+    if (kind == allowed) return kind;
+  }
+  fail(ErrorKind::InvalidModel, title(call), ": auto_pad is '", kind, "', not NOTSET, VALID, SAME_UPPER or SAME_LOWER");
+}
+
 std::vector<int64_t> per_axis(const OpCall& call, std::string_view key, size_t count, int64_t otherwise, int64_t least) {
   std::vector<int64_t> values = call.integers(key);
   if (values.empty()) values.assign(count, otherwise);
   if (values.size() != count) {
     fail(ErrorKind::InvalidModel, title(call), ": ", key, " has ", values.size(), " values, not ", count);
   }
-  check_range(call, key, values, least);
+  for (const int64_t value : values) require_size(call, key, value, least);
   return values;
 }
 
@@ -84,8 +80,8 @@ Window window_of(const OpCall& call, std::vector<int64_t> input, std::vector<int
   if (kind == "NOTSET") read_pads(call, window);
   for (size_t axis = 0; axis < rank; ++axis) {
     if (window.kernel[axis] < 0 || window.input[axis] < 0) continue;
-    check_range(call, "the kernel", {window.kernel[axis]}, 1);
-    check_range(call, "the input", {window.input[axis]}, 0);
+    require_size(call, "the kernel", window.kernel[axis], 1);
+    require_size(call, "the input", window.input[axis], 0);
     window.output[axis] = kind == "SAME_UPPER" || kind == "SAME_LOWER" ? same_output(window, axis, kind == "SAME_UPPER")
                                                                        : fitting_output(call, window, axis);
   }

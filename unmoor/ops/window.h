@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <span>
+#include <string>
 #include <vector>
 
 #include "unmoor/ops/numeric.h"
@@ -22,6 +24,10 @@ struct Window {
 // The attribute's values, one a spatial axis, or all `otherwise`. Fails with InvalidModel on a wrong count or values below
 // `least`.
 std::vector<int64_t> per_axis(const OpCall& call, std::string_view key, size_t count, int64_t otherwise, int64_t least);
+// Fails with InvalidModel, naming the call and `what`, unless the value is from `least` to 2^31 - 1: then no product of two overflows.
+void require_size(const OpCall& call, std::string_view what, int64_t value, int64_t least);
+// The attribute `auto_pad`: NOTSET, VALID, SAME_UPPER or SAME_LOWER. Fails with InvalidModel on another.
+std::string padding_kind(const OpCall& call);
 // strides, dilations, pads, auto_pad and ceil_mode of a convolution or pool. Fails with InvalidModel where the window does not
 // fit.
 Window window_of(const OpCall& call, std::vector<int64_t> input, std::vector<int64_t> kernel);
@@ -102,17 +108,16 @@ void each_window(const Window& window, Visit&& visit) {
     taps.assign(1, 0);
     int64_t padded = 1;
     for (size_t axis = 0; axis < window.rank(); ++axis) {
-      std::vector<int64_t> next;
-      int64_t inside_padding = 0;
       const int64_t start = at[axis] * window.strides[axis] - window.begin[axis];
-      for (int64_t k = 0; k < window.kernel[axis]; ++k) {
-        const int64_t i = start + k * window.dilations[axis];
-        if (i >= window.input[axis] + window.end[axis]) break;
-        ++inside_padding;
-        if (i < 0 || i >= window.input[axis]) continue;
-        next.push_back(i * steps[axis]);
-      }
-      padded *= inside_padding;
+      const int64_t step = window.dilations[axis];
+      // How many taps lie before a place along the axis.
+      const auto taps_before = [&](int64_t place) {
+        return std::clamp<int64_t>(place <= start ? 0 : (place - start - 1) / step + 1, 0, window.kernel[axis]);
+      };
+      std::vector<int64_t> next;
+      const int64_t end = taps_before(window.input[axis]);
+      for (int64_t k = taps_before(0); k < end; ++k) next.push_back((start + k * step) * steps[axis]);
+      padded *= taps_before(window.input[axis] + window.end[axis]);
       std::vector<int64_t> all;
       for (const int64_t base : taps) {
         for (const int64_t more : next) all.push_back(base + more);

@@ -11,13 +11,7 @@
 namespace unmoor {
 namespace {
 
-DType output_dtype(const OpCall& call) {
-  const auto dtype = dtype_numbered(call.integer("output_datatype", 1));
-  if (!dtype)
-    fail(ErrorKind::InvalidModel, title(call), ": output_datatype is ", call.integer("output_datatype", 1),
-         ", which is no element type");
-  return *dtype;
-}
+DType output_dtype(const OpCall& call) { return dtype_attribute(call, "output_datatype").value_or(DType::F32); }
 
 // Input `i` as one number, if it is known.
 std::optional<double> number_at(const OpCall& call, size_t i) {

@@ -218,6 +218,32 @@ std::vector<Type> infer_scan(Rewriter& r, NodeId id, int depth) {
   return types;
 }
 
+// What the body gets of a value: of a sequence, one element.
+InputBinding element_binding(const Rewriter& r, const Graph& body, const Node& node, size_t i) {
+  const InputBinding whole = binding(r, node.inputs[i]);
+  const auto* sequence = std::get_if<SequenceType>(&whole.type);
+  if (sequence == nullptr && i == 0) fail(ErrorKind::InvalidModel, "SequenceMap '", node.name, "': its first input is ", whole.type, ", no sequence");
+  if (sequence == nullptr) return whole;
+  // Of an empty sequence nobody may know the elements' type; the body declares it.
+  return {sequence->element ? *sequence->element : body.value(body.inputs()[i]).type, nullptr};
+}
+
+std::vector<Type> infer_sequence_map(Rewriter& r, NodeId id, int depth) {
+  const Node node = r.node(id);
+  const size_t captures = capture_count(node, 1);
+  const SubGraph body = body_of(node, "body");
+  expect(node, "inputs", node.inputs.size(), body->inputs().size());
+  expect_outputs(node, body->outputs().size());
+  std::vector<InputBinding> bindings;
+  for (size_t i = 0; i < node.inputs.size() - captures; ++i) bindings.push_back(element_binding(r, *body, node, i));
+  add_captures(r, node, captures, bindings);
+  Graph inferred = with_inputs_inside(*body, bindings, depth + 1, &r.budget());
+  std::vector<Type> types;
+  for (Type& type : output_types(inferred)) types.emplace_back(SequenceType{std::make_shared<const Type>(std::move(type))});
+  store_body(r, id, "body", std::move(inferred));
+  return types;
+}
+
 }  // namespace
 
 Type without_rank(const Type& type) {
@@ -238,12 +264,13 @@ Type merged(const Type& a, const Type& b) {
   return TensorType{left->dtype, shape};
 }
 
-bool runs_bodies(const Node& node) { return node.op == "If" || node.op == "Loop" || node.op == "Scan"; }
+bool runs_bodies(const Node& node) { return node.op == "If" || node.op == "Loop" || node.op == "Scan" || node.op == "SequenceMap"; }
 
 std::vector<Type> infer_control_flow(Rewriter& r, NodeId id, int depth) {
   if (depth >= deepest_body) fail(ErrorKind::InvalidModel, "bodies of control flow are nested more than ", deepest_body, " deep");
   const std::string& op = r.node(id).op;
   if (op == "If") return infer_if(r, id, depth);
+  if (op == "SequenceMap") return infer_sequence_map(r, id, depth);
   return op == "Loop" ? infer_loop(r, id, depth) : infer_scan(r, id, depth);
 }
 

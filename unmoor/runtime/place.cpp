@@ -5,6 +5,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/ops/builder.h"
+#include "unmoor/passes/infer.h"
 #include "unmoor/runtime/generation.h"
 
 namespace unmoor {
@@ -75,7 +76,7 @@ class Placer {
     if (all_ops().find(node.op) == nullptr) {
       placement.device = devices_.size() - 1;
       placement.state = State::Nobody;
-      placement.refusals.push_back({devices_[0]->info().id, "", no(Reason::NoKernel, "operator ", node.op, " is not known")});
+      placement.refusals.push_back({devices_[0]->info().id, "", no(Reason::NoKernel, why_absent(node.op))});
       return placement;
     }
     const OpCall call = call_for(graph_, node);
@@ -124,6 +125,7 @@ bool expansion_fits(const OpCall& call, const Device& device, size_t depth) {
   }
   for (const Node& node : inner.nodes()) {
     const OpCall part = call_for(inner, node);
+    if (!has_known_types(part)) return false;  // Kernels are asked about known shapes only.
     if (choose_kernel(part, device, {}).kernel != nullptr) continue;
     if (depth == 0 || !has_expansion(node) || !expansion_fits(part, device, depth - 1)) return false;
   }
@@ -174,14 +176,19 @@ struct Neighbours {
   }
 };
 
-// Light nodes of the wanted device that exchange values only with nodes on the host stay there: it saves two copies.
+// Light nodes of the wanted device that exchange values only with nodes on the host stay there: it saves two copies. Under Forbid only shape
+// arithmetic may.
 void keep_with_neighbours(const Graph& graph, const std::vector<std::shared_ptr<Device>>& devices, const PlanOptions& options,
                           std::vector<Placement>& placements) {
   if (devices.size() < 2) return;
   const Neighbours neighbours(graph);
   const size_t host = devices.size() - 1;
   std::vector<bool> seen(placements.size());
-  const auto is_light = [&](size_t i) { return placements[i].device == 0 && !is_heavy(graph.node(placements[i].node)); };
+  const auto is_light = [&](size_t i) {
+    const Node& node = graph.node(placements[i].node);
+    if (placements[i].device != 0 || is_heavy(node)) return false;
+    return options.fallback != Fallback::Forbid || is_shape_arithmetic(call_for(graph, node));
+  };
   for (size_t start = 0; start < placements.size(); ++start) {
     if (seen[start] || !is_light(start)) continue;
     std::vector<size_t> island{start};
@@ -228,17 +235,15 @@ std::string refusal_lines(const Graph& graph, const std::vector<Placement>& plac
 void check_known(const Graph& graph) {
   std::string unknown;
   for (const Node& node : graph.nodes()) {
-    if (all_ops().find(node.op) == nullptr) unknown += cat("\n  ", node.op, " '", label(node), "'");
+    if (all_ops().find(node.op) == nullptr) unknown += cat("\n  ", node.op, " '", label(node), "': ", why_absent(node.op));
   }
-  if (!unknown.empty()) fail(ErrorKind::Unsupported, "operators that nobody here knows:", unknown);
+  if (!unknown.empty()) fail(ErrorKind::Unsupported, "operators that nothing here can run:", unknown);
 }
 
 }  // namespace
 
 
-bool is_control_flow(const Node& node) {
-  return node.op == "If" || node.op == "Loop" || node.op == "Scan" || is_generation(node);
-}
+bool is_control_flow(const Node& node) { return runs_bodies(node) || is_generation(node); }
 
 bool has_known_types(const OpCall& call) {
   const auto known_input = [](const std::optional<Type>& type) { return !type || is_known(*type); };

@@ -211,5 +211,22 @@ TEST(OnnxTensorFile, the_type_decides_what_the_bytes_mean) {
   EXPECT_THROW(read_onnx_tensor(path, &map), Error);
 }
 
+TEST(OnnxWrite, attention_names_the_opset_that_it_needs) {
+  const auto opset_of = [](size_t inputs, Attributes attributes) {
+    Graph graph;
+    const ValueId q = graph.add_input("q", TensorType{DType::F32, {1, 2, 3, 4}});
+    std::vector<ValueId> used{q, q, q, no_value, no_value, no_value, graph.add_input("n", TensorType{DType::I64, {1}})};
+    used.resize(inputs);
+    graph.mark_output(add(graph, "Attention", used, "y", std::move(attributes)), "y");
+    const TemporaryFolder folder;
+    const std::string path = cat(folder.path(), "/m.onnx");
+    write_onnx(graph, path);
+    return read_onnx(path).opsets.at("ai.onnx");
+  };
+  EXPECT_EQ(opset_of(3, {{"is_causal", int64_t{1}}, {"left_window_size", int64_t{-1}}}), 23);
+  EXPECT_EQ(opset_of(7, {}), 24);
+  EXPECT_EQ(opset_of(3, {{"right_window_size", int64_t{0}}}), 25);
+}
+
 }  // namespace
 }  // namespace unmoor

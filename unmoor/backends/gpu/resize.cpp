@@ -25,12 +25,12 @@ double place_in_input(int64_t at, const ResizeAxis& axis, const std::string& coo
   const auto in = static_cast<double>(axis.in);
   const double exact = axis.scale * in;  // The result's size before it was cut to an integer.
   if (coordinates == "asymmetric") return x / axis.scale;
-  if (coordinates == "align_corners") return exact == 1 ? 0 : x * (in - 1) / (exact - 1);
-  if (coordinates == "pytorch_half_pixel" && exact == 1) return -0.5;
+  if (coordinates == "align_corners") return axis.out == 1 ? 0 : x * (in - 1) / (exact - 1);
+  if (coordinates == "pytorch_half_pixel" && axis.out == 1) return 0;
   if (coordinates == "tf_crop_and_resize") {
     const double start = axis.region_start * (in - 1);
     const double end = axis.region_end * (in - 1);
-    return exact == 1 ? 0.5 * (start + end) : start + x * (end - start) / (exact - 1);
+    return axis.out == 1 ? 0.5 * (start + end) : start + x * (end - start) / (exact - 1);
   }
   const double half_pixel = (x + 0.5) / axis.scale - 0.5;
   if (coordinates == "half_pixel_symmetric") return in / 2 * (1 - static_cast<double>(axis.out) / exact) + half_pixel;

@@ -10,6 +10,7 @@
 #include "unmoor/formats/onnx/contrib.h"
 #include "unmoor/formats/onnx/draft.h"
 #include "unmoor/formats/onnx/limits.h"
+#include "unmoor/formats/onnx/opset_rules.h"
 #include "unmoor/formats/onnx/opsets.h"
 #include "unmoor/formats/onnx/order.h"
 
@@ -246,6 +247,7 @@ void Importer::add_plain_node(const NodeDef& def, const std::string& name, Scope
   if (def.domain.empty()) modernize(draft);
   if (def.domain == "com.microsoft") modernize_contrib(draft);
   if (def.domain == "ai.onnx.ml") modernize_ml(draft);
+  if (def.domain == "com.microsoft") split_fused(draft);
   std::string buffer;
   for (size_t i = 0; i < def.outputs.size(); ++i) {
     const auto output = def.outputs[i];

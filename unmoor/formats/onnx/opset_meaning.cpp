@@ -92,6 +92,8 @@ void modernize_group_normalization(NodeDraft& draft) {
 
 void modernize_scatter(NodeDraft& draft) { draft.node.op = "ScatterElements"; }
 
+void modernize_dynamic_slice(NodeDraft& draft) { draft.node.op = "Slice"; }
+
 void modernize_grid_sample(NodeDraft& draft) {
   if (draft.opset >= 20) return;
   const auto mode = draft.take<std::string>("mode", "bilinear");
@@ -113,11 +115,6 @@ void modernize_attention(NodeDraft& draft) {
   ValueId total = draft.add("Shape", {draft.input(key)}, length);
   if (draft.input(past_key) != no_value) total = draft.add("Add", {total, draft.add("Shape", {draft.input(past_key)}, length)});
   draft.set_input(mask, draft.add("Expand", {draft.input(mask), total}));
-}
-
-void modernize_scan(NodeDraft& draft) {
-  if (draft.opset < 9)
-    fail(ErrorKind::Unsupported, "the batched Scan of opset 8 is not supported; convert the model to opset 9 or later");
 }
 
 // Before opset 7 a flag said that the second input is to be broadcast, and an attribute said along which axis.

@@ -50,6 +50,21 @@ void move_scales(NodeDraft& draft, ValueId scales, bool may_shrink) {
   draft.set("nearest_mode", std::string("ceil"));
 }
 
+// The coordinate for nearest neighbors that opset 13 dropped, (i + 0.5) / scale, is that of half_pixel plus 0.5: what is rounded down of
+// it is half_pixel's rounded with halves up, and what is rounded with halves down is half_pixel's rounded up.
+void modernize_old_half_pixel(NodeDraft& draft) {
+  const auto found = draft.node.attributes.find("coordinate_transformation_mode");
+  const auto* const coordinates = found == draft.node.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
+  if (coordinates == nullptr || *coordinates != "tf_half_pixel_for_nn") return;
+  const auto mode = draft.take<std::string>("mode", "nearest");
+  const auto nearest = draft.take<std::string>("nearest_mode", "round_prefer_floor");
+  if (mode != "nearest" || (nearest != "floor" && nearest != "round_prefer_floor")) {
+    fail(ErrorKind::Unsupported, "tf_half_pixel_for_nn with mode ", mode, " and nearest_mode ", nearest, " is not supported");
+  }
+  draft.set("coordinate_transformation_mode", std::string("half_pixel"));
+  draft.set("nearest_mode", std::string(nearest == "floor" ? "round_prefer_ceil" : "ceil"));
+}
+
 }  // namespace
 
 void modernize_upsample(NodeDraft& draft) {
@@ -80,15 +95,7 @@ void modernize_resize(NodeDraft& draft) {
     if (held != nullptr && held->elements() == 0) draft.set_input(i, no_value);
   }
   while (!draft.node.inputs.empty() && draft.node.inputs.back() == no_value) draft.node.inputs.pop_back();
-  // The mode for nearest neighbours that opset 13 dropped: floor((i + 0.5) / scale), which is half_pixel with halves rounded up.
-  const auto found = draft.node.attributes.find("coordinate_transformation_mode");
-  const auto* const mode = found == draft.node.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
-  if (mode != nullptr && *mode == "tf_half_pixel_for_nn") {
-    const auto nearest = draft.take<std::string>("nearest_mode", "round_prefer_floor");
-    if (nearest != "floor") fail(ErrorKind::Unsupported, "tf_half_pixel_for_nn with nearest_mode ", nearest, " is not supported");
-    draft.set("coordinate_transformation_mode", std::string("half_pixel"));
-    draft.set("nearest_mode", std::string("round_prefer_ceil"));
-  }
+  modernize_old_half_pixel(draft);
 }
 
 }  // namespace unmoor::onnx
