@@ -52,7 +52,7 @@ Outcome bench_command(const Options& options, json& result) {
   result.update(benched.to_json());
   result["environment"]["devices"] = options.devices;
   for (const BenchRun& run : benched.runs) {
-    for (const auto& [what, version] : run.versions) result["environment"]["versions"][cat(run.runner, " ", what)] = version;
+    for (const auto& [what, version] : run.versions) result["environment"]["versions"][what] = version;
   }
   Outcome outcome;
   outcome.text = benched.text();

@@ -75,10 +75,10 @@ def data_dependent(path):
 def loop(path):
     """A loop of three rounds whose body has a node that every device takes, and one whose output shape only the data tells."""
     body = ModelBuilder()
-    doubled = body.node("Add", "double", ["state", "state"])
-    body.node("Unique", "distinct", [doubled])
+    squared = body.node("MatMul", "square", ["state", "state"])
+    body.node("Unique", "distinct", [squared])
     body.nodes.append(helper.make_node("Identity", ["going"], ["still"], name="still"))
-    state = [helper.make_tensor_value_info(name, FLOAT, [4]) for name in ("state", "double_out")]
+    state = [helper.make_tensor_value_info(name, FLOAT, [2, 2]) for name in ("state", "square_out")]
     graph = helper.make_graph(
         body.nodes, "body",
         [helper.make_tensor_value_info("round", INT64, []), helper.make_tensor_value_info("going", TensorProto.BOOL, []), state[0]],
@@ -86,7 +86,7 @@ def loop(path):
     model = ModelBuilder()
     model.nodes.append(helper.make_node("Loop", ["count", "", "x"], ["last", "all"], name="loop", body=graph))
     model.constant("count", np.int64(3))
-    return model.save(path, {"x": (FLOAT, [4])}, {"last": (FLOAT, [4]), "all": (FLOAT, ["n", "k"])})
+    return model.save(path, {"x": (FLOAT, [2, 2])}, {"last": (FLOAT, [2, 2]), "all": (FLOAT, ["n", "k"])})
 
 
 def erf_gelu(model, name, x):

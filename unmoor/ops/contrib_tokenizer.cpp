@@ -156,8 +156,8 @@ void run_tokenizer(const OpCall& call, std::span<const Data> in, Outputs& out) {
     auto to = texts.begin() + static_cast<std::ptrdiff_t>(i * columns);
     if (rules.marks) *to++ = std::string(1, '\x02');
     to = std::ranges::move(all[i], to).out;
-    to = std::fill_n(to, width - all[i].size(), rules.pad);
-    if (rules.marks) *to = std::string(1, '\x03');
+    if (rules.marks) *to++ = std::string(1, '\x03');
+    std::fill_n(to, width - all[i].size(), rules.pad);
   }
 }
 

@@ -38,7 +38,7 @@ void run_decoder(const OpCall& call, std::span<const Data> in, Outputs& out) {
     if (channels == 1) {
       to[i / 3] = luma(pixel[0], pixel[1], pixel[2]);
     } else {
-      for (size_t c : {0, 1, 2}) to[i + c] = pixel[reversed ? 2 - c : c];
+      for (size_t c = 0; c < 3; ++c) to[i + c] = pixel[reversed ? 2 - c : c];
     }
   }
 }

@@ -58,6 +58,6 @@ void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& pla
 
 // The largest relative L2 error that an output of this type may have after a whole run, and how many times the tolerance its worst element.
 double output_limit(DType stored);
-constexpr double output_spread = 50;
+constexpr double output_spread = 200;
 
 }  // namespace unmoor

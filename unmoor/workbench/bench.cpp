@@ -76,7 +76,9 @@ class Bench {
     run.first_ms = first;
     const PlanInfo plan = runner.plan();
     run.fallback_nodes = plan.fallback_nodes;
-    if (!plan.versions.empty()) run.versions = plan.versions[0];
+    for (size_t i = 0; i < plan.versions.size(); ++i) {
+      for (const auto& [what, version] : plan.versions[i]) run.versions[cat(plan.devices[i], " ", what)] = version;
+    }
     result.runs.push_back(std::move(run));
     slowest_ms_ = std::max(slowest_ms_, runner.time_runs(inputs_, 1, 0).at(0));
   }

@@ -27,7 +27,7 @@ struct BenchRun {
   double first_ms = 0;         // The first run after preparation.
   std::vector<double> warm;    // Milliseconds of each warm run, in order.
   size_t peak_bytes = 0;       // Of the process that ran it.
-  std::map<std::string, std::string> versions = {};  // Of its device.
+  std::map<std::string, std::string> versions = {};  // "opencl:0 driver" and its kind.
 };
 
 // Time of a over time of b, round by round in turns.
