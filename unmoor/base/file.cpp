@@ -5,6 +5,7 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
 #include <cerrno>
 #include <csignal>
 #include <cstdio>
@@ -135,7 +136,8 @@ NewFile::NewFile(const std::string& path) : path_(path), target_(path) {
   }
   std::error_code problem;
   if (const auto real = std::filesystem::weakly_canonical(path, problem); !problem) target_ = real.string();
-  beside_ = cat(target_, ".", static_cast<long long>(::getpid()), ".part");
+  static std::atomic<unsigned> count{0};  // Threads may write the same file.
+  beside_ = cat(target_, ".", static_cast<long long>(::getpid()), ".", count++, ".part");
 }
 
 NewFile::~NewFile() {

@@ -37,7 +37,6 @@ class MappedFile {
 // The whole file as text. Fails with Io, also on what is no regular file.
 std::string read_file(const std::string& path);
 
-
 // A folder of its own for one process's temporary files; removed with its content when this goes. Those that killed processes left are removed
 // a day later by whoever makes the next one.
 class TemporaryFolder {

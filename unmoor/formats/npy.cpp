@@ -10,6 +10,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
+#include "unmoor/base/memory.h"
 #include "unmoor/formats/npy_header.h"
 
 namespace unmoor {
@@ -186,6 +187,7 @@ std::string string_element(std::span<const std::byte> bytes, bool is_wide, bool 
 // The place in row-major order of the i-th element in Fortran order is found by counting.
 std::vector<size_t> fortran_places(const Shape& shape) {
   const size_t count = static_cast<size_t>(shape.elements());
+  check_memory(count * sizeof(size_t));
   const auto strides = shape.strides();
   std::vector<size_t> places(count);
   std::vector<int64_t> index(shape.rank());
@@ -205,6 +207,7 @@ std::vector<size_t> fortran_places(const Shape& shape) {
 Tensor strings_from(const Header& header, std::span<const std::byte> bytes, size_t width, bool is_big_endian) {
   const Shape shape(header.dims);
   const bool is_wide = header.descr[1] == 'U';
+  check_memory(static_cast<size_t>(shape.elements()) * sizeof(std::string));
   std::vector<std::string> strings(static_cast<size_t>(shape.elements()));
   const auto places = header.is_fortran ? fortran_places(shape) : std::vector<size_t>();
   for (size_t i = 0; i < strings.size(); ++i) {

@@ -9,7 +9,8 @@ namespace unmoor {
 
 // NumPy's .npy, versions 1 to 3, C or Fortran order, either byte order; strings as <U and |S. Types that NumPy lacks are written
 // as unsigned integers of their width, those under a byte in a byte each. Reading fails with Io, with InvalidModel on a broken file,
-// with Unsupported on Python objects and structures; writing with Io. Any thread.
+// with Unsupported on Python objects and structures; writing with Io; both with OutOfMemory beyond the memory limit. Any
+// thread.
 Tensor read_npy(const std::string& path);
 void write_npy(const Tensor& tensor, const std::string& path);
 

@@ -7,6 +7,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
+#include "unmoor/base/memory.h"
 #include "unmoor/formats/npy.h"
 #include "unmoor/formats/npy_header.h"
 
@@ -49,6 +50,7 @@ std::shared_ptr<const Bytes> read_entry(zip_t* archive, zip_uint64_t i, const st
   }
   if (status.comp_size > room) fail(ErrorKind::InvalidModel, "entry '", name, "' shares its bytes with others");
   room -= status.comp_size;
+  check_memory(status.size);
   const Entry entry(zip_fopen_index(archive, i, 0));
   if (!entry) fail(ErrorKind::InvalidModel, "entry '", name, "' cannot be read: ", zip_strerror(archive));
   // Grows with what really comes out.
