@@ -40,6 +40,7 @@ struct Options {
   bool no_fuse = false;
   bool hash = false;
   bool exit_zero = false;
+  std::string write_cases;            // A folder for cases in ONNX's test layout.
   bool dry_run = false;               // conformance: only where each case would run
   bool serve = false;                 // bench: answer requests on standard input
 };

@@ -8,6 +8,7 @@
 #include "unmoor/base/error.h"
 #include "unmoor/workbench/conformance.h"
 #include "unmoor/workbench/onnx_tests.h"
+#include "unmoor/workbench/write_cases.h"
 
 namespace unmoor::cli {
 namespace {
@@ -24,15 +25,28 @@ const char* worker_for(const Options& options) {
   return options.dry_run ? "--worker-placements" : "--worker-cases";
 }
 
+Outcome write_command(const Options& options, nlohmann::json& result) {
+  const auto cases = wanted_cases(options);
+  const size_t written = write_cases(cases, options.write_cases, show_progress);
+  result["written"] = written;
+  Outcome outcome;
+  outcome.text = fmt::format("wrote {} of {} cases into {}\n", written, cases.size(), options.write_cases);
+  return outcome;
+}
+
 }  // namespace
 
 Outcome conformance_command(const Options& options, nlohmann::json& result) {
+  if (!options.write_cases.empty()) return write_command(options, result);
   if (options.devices.size() != 1) fail(ErrorKind::InvalidArgument, "conformance takes one device, not ", options.devices.size());
   const DeviceName device = parse_device(options.devices[0]);
   (void)make_backend(device.backend);  // Fails here rather than in the child.
+  check_settings(options);
   std::vector<std::string> command{own_program(), worker_for(options), device.text()};
-  for (const auto& [key, value] : settings_of(options, device.backend)) command.push_back(cat(key, "=", value));
-  const ConformanceResult found = conformance(device.text(), wanted_cases(options), command, show_progress);
+  for (const auto& [key, value] : settings_of(options, device)) command.push_back(cat(key, "=", value));
+  const auto cases = wanted_cases(options);
+  if (cases.empty()) fail(ErrorKind::InvalidArgument, "no case is of an operator and a category that were both asked for");
+  const ConformanceResult found = conformance(device.text(), cases, command, show_progress);
   result.update(found.to_json());
   result["environment"]["devices"] = {found.device};
   Outcome outcome;

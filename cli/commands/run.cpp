@@ -3,12 +3,14 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/command.h"
 #include "cli/lab.h"
 #include "unmoor/base/error.h"
 #include "unmoor/formats/npy.h"
 #include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/archive.h"
 #include "unmoor/workbench/dump.h"
 
 namespace unmoor::cli {
@@ -43,21 +45,20 @@ Statistics statistics_of(const Tensor& tensor) {
   return result;
 }
 
-// Outputs as an archive holds them: sequences and maps under names of their own.
-void flatten(const std::string& name, const Data& data, std::map<std::string, Tensor, std::less<>>& tensors) {
-  if (data.is_tensor()) {
-    tensors[name] = data.tensor();
-  } else if (data.is_sequence()) {
-    for (size_t i = 0; i < data.sequence().items.size(); ++i) flatten(cat(name, "/", i), data.sequence().items[i], tensors);
-  } else if (data.is_map()) {
-    tensors[cat(name, "/keys")] = data.map().keys;
-    for (size_t i = 0; i < data.map().values.size(); ++i) flatten(cat(name, "/values/", i), data.map().values[i], tensors);
-  }
+// Where a value is no tensor: how many items it has, and how they start.
+std::string describe_items(const std::string& name, const Data& data, json& entry) {
+  constexpr size_t width = 60;
+  const size_t count = data.is_map() ? data.map().values.size() : data.is_sequence() ? data.sequence().items.size() : 0;
+  entry["items"] = count;
+  entry["value"] = short_value(data, width);
+  if (!data.is_sequence() || count == 0) return fmt::format("{} = {}\n", shortened(name, 28), short_value(data, width));
+  return fmt::format("{}: {} items, the first is {}\n", shortened(name, 28), count, short_value(data.sequence().items[0], width));
 }
 
 void describe_outputs(const NamedData& outputs, json& result, std::string& text) {
   Table table({"output", "dtype", "shape", "min", "max", "mean", "nan", "inf"}, "lllrrrrr");
   result["outputs"] = json::array();
+  std::string items;
   for (const auto& [name, data] : outputs) {
     json entry = type_json(name, type_of(data));
     if (data.is_tensor()) {
@@ -73,19 +74,34 @@ void describe_outputs(const NamedData& outputs, json& result, std::string& text)
       for (const char* key : {"min", "max", "mean"}) entry[key] = nullptr;
       entry["nan"] = entry["inf"] = 0;
       table.add({shortened(name, 28), to_text(type_of(data)), "", "", "", "", "", ""});
+      items += describe_items(name, data, entry);
     }
     result["outputs"].push_back(std::move(entry));
   }
-  text += table.text();
+  text += table.text() + items;
 }
 
-std::string explain(const PlanInfo& plan, bool every_kernel) {
+bool is_listed(const std::vector<std::string>& list, const std::string& name) { return list.empty() || std::ranges::find(list, name) != list.end(); }
+
+// A step stands for every node that it fuses.
+bool is_asked(const PlacementInfo& placed, const Options& options) {
+  const bool named = is_listed(options.nodes, placed.node) ||
+                     std::ranges::any_of(placed.also, [&](const std::string& node) { return is_listed(options.nodes, node); });
+  return named && is_listed(options.ops, placed.op);
+}
+
+// Fails with InvalidArgument if the options ask for nodes or operators, and none of them is in the plan.
+std::string explain(const PlanInfo& plan, const Options& options) {
+  if (std::ranges::none_of(plan.placements, [&](const PlacementInfo& placed) { return is_asked(placed, options); }) && !plan.placements.empty()) {
+    fail(ErrorKind::InvalidArgument, "no step of the plan is a node or an operator that was asked for");
+  }
   Table table({"node", "op", "device", "kernel", "state"});
   std::string text;
   for (const PlacementInfo& placed : plan.placements) {
+    if (!is_asked(placed, options)) continue;
     table.add({shortened(placed.node, 30), shortened(placed.op, 20), placed.device, placed.kernel, placed.state});
     for (const auto& refused : placed.refusals) {
-      if (!every_kernel && placed.state != "fallback") continue;
+      if (!options.kernels && placed.state != "fallback") continue;
       table.add({fmt::format("  not {}: {}: {}", refused.kernel.empty() ? refused.device : refused.kernel, refused.reason, refused.detail)});
     }
   }
@@ -104,7 +120,10 @@ std::string plan_line(const PlanInfo& plan) {
     text += fmt::format("; {} fell back to {}; {} copies, {}", plan.fallback_nodes, plan.devices.back(), plan.copies.size(),
                         short_bytes(static_cast<double>(bytes)));
   }
-  return text + "\n" + (plan.fallback_summary.empty() ? "" : plan.fallback_summary + "\n");
+  text += "\n";
+  std::istringstream lines(plan.fallback_summary);
+  for (std::string line; std::getline(lines, line);) text += wrapped(line);
+  return text;
 }
 
 }  // namespace
@@ -118,16 +137,18 @@ Outcome run_command(const Options& options, json& result) {
   const auto runner = lab.runner(options.devices[0], lab.plan_options());
   std::unique_ptr<DumpWriter> dump;
   if (!options.dump.empty()) {
-    (void)plan_of(*runner);  // A refusal leaves no folder.
+    (void)runner->plan();  // A refusal leaves no folder.
     dump = std::make_unique<DumpWriter>(options.dump);
     for (const auto& [name, data] : inputs) dump->add(name, data);
   }
   const NamedData outputs = runner->run(inputs, dump.get());
   Outcome outcome;
-  const PlanInfo plan = plan_of(*runner);
+  const PlanInfo plan = runner->plan();
   result["plan"] = plan_json(plan);
   result["environment"]["devices"] = plan.devices;
-  if (options.explain || options.kernels) outcome.text += explain(plan, options.kernels);
+  add_versions(result, plan);
+  const bool narrowed = !options.nodes.empty() || !options.ops.empty();
+  if (options.explain || options.kernels || narrowed) outcome.text += explain(plan, options);
   outcome.text += plan_line(plan);
   describe_outputs(outputs, result, outcome.text);
   if (dump) {
@@ -135,11 +156,15 @@ Outcome run_command(const Options& options, json& result) {
       if (!dump->has(name)) dump->add(name, data);  // Outputs that only rename a value.
     }
     dump->finish();
-    outcome.text += fmt::format("wrote {} values into {}\n", dump->count(), options.dump);
+    outcome.text += fmt::format("wrote {} into {}\n", counted(dump->count(), "value"), options.dump);
+    if (!dump->left_out().empty()) {
+      show_note(fmt::format("{} left out of the dump, which holds tensors: sequences and maps, first '{}'", counted(dump->left_out().size(), "value"),
+                            dump->left_out()[0]));
+    }
   }
   if (!options.output.empty()) {
-    std::map<std::string, Tensor, std::less<>> tensors;
-    for (const auto& [name, data] : outputs) flatten(name, data, tensors);
+    NamedTensors tensors;
+    for (const auto& [name, data] : outputs) add_to_archive(name, data, tensors);
     write_npz(tensors, options.output);
     outcome.text += fmt::format("wrote {}\n", options.output);
   }

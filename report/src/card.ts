@@ -64,8 +64,13 @@ function timing(page: Page, node: number): HTMLElement | null {
   return facts(W.time, [[W.one_run, time(ms)], [W.share, page.total ? percent(ms / page.total) : null], [W.rank, fill(W.of, { n: rank, all: page.graph.size })]]);
 }
 
-// A shell takes the name as it is, whatever is in it.
-const quoted = (name: string) => (/^[\w./:@%+=,-]+$/.test(name) ? name : `'${name.replace(/'/g, `'\\''`)}'`);
+// A shell takes the text as it is, whatever is in it. A control character would act on the terminal that it is pasted into: bash reads it from digits.
+function quoted(text: string): string {
+  if (/^[\w./:@%+=,-]+$/.test(text)) return text;
+  if (!/[\x00-\x1f\x7f]/.test(text)) return `'${text.replace(/'/g, `'\\''`)}'`;
+  const digits = (control: string) => `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`;
+  return `$'${text.replace(/['\\]/g, '\\$&').replace(/[\x00-\x1f\x7f]/g, digits)}'`;
+}
 
 export class Card {
   private readonly root = h('aside', { class: 'card', tabindex: -1, hidden: true, 'aria-labelledby': 'card-title' });

@@ -73,6 +73,7 @@ export interface Align {
   verdict?: string;
   atol?: Raw;
   rtol?: Raw;
+  atol_scaled_by_rms?: boolean;
   metrics?: string[];
   single?: Raw[];
   entire?: Raw[];

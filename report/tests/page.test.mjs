@@ -36,6 +36,24 @@ test('keys move the cursor, open a node, step and close', async () => {
   await context.close();
 });
 
+test('commands on a card are what a shell takes', async () => {
+  const data = documents.full();
+  data.graph.name[3] = "it's; $(id)";
+  data.graph.name[4] = "\u001b[31m'x\\";
+  data.model.path = 'my models/a b.onnx';
+  const { page, context } = await openPage(browser, data);
+  const commands = async (name) => {
+    await page.evaluate((text) => (location.hash = `#node=${encodeURIComponent(text)}`), name);
+    await page.waitForFunction((text) => document.getElementById('card-title')?.textContent === text, name);
+    return page.$$eval('.card .command code', (all) => all.map((code) => code.textContent));
+  };
+  assert.deepEqual(await commands(data.graph.name[3]), [
+    String.raw`unmoor align 'my models/a b.onnx' --reference reference --target gpu:0 --node 'it'\''s; $(id)'`,
+    String.raw`unmoor run 'my models/a b.onnx' --on gpu:0 --explain --node 'it'\''s; $(id)'`]);
+  assert.ok((await commands(data.graph.name[4]))[0].endsWith(String.raw`--node $'\x1b[31m\'x\\'`));
+  await context.close();
+});
+
 test('z and a block name zoom every chart', async () => {
   const { page, context } = await openPage(browser, documents.full());
   await page.locator('#plan .chart svg .axis text', { hasText: /^5/ }).click();

@@ -90,6 +90,42 @@ class Json(ProgramTest):
         # Declared shapes, symbols included.
         self.assertEqual(self.run_tool("scan", models.relu(self.folder / "r.onnx"))["model"]["inputs"][0]["shape"], ["batch", 4])
 
+    def test_scan_counts_the_nodes_asked_for(self):
+        found = self.run_tool("scan", models.data_dependent(self.folder / "m.onnx"), "--on", "opencl", "--node", "product")
+        self.assertEqual([each["node"] for each in found["nodes"]], ["product"])
+        platform = found["platforms"][0]
+        self.assertEqual((platform["nodes"], platform["native"], platform["p0"] + platform["p1"], platform["effort_days"]), (1, 1, 0, [0, 0]))
+
+    def test_versions_are_those_of_the_device(self):
+        model = models.relu(self.folder / "m.onnx")
+        found = self.run_tool("scan", model, "--on", "opencl,cpu")
+        self.assertIn("driver", found["platforms"][0]["version"])
+        self.assertEqual(found["platforms"][1]["version"], f"unmoor {found['version']}")
+        for tool in (["scan", "--on", "opencl"], ["run", "--on", "opencl"], ["align", "--target", "opencl"], ["bench", "--on", "opencl", "--seconds", "0.02"]):
+            self.assertIn("opencl:0 driver", self.run_tool(tool[0], model, *tool[1:])["environment"]["versions"])
+
+    def test_fallback_is_told_by_every_tool_that_runs(self):
+        model = models.data_dependent(self.folder / "m.onnx")
+        nodes = self.run_tool("run", model, "--on", "opencl")["plan"]["fallback_nodes"]
+        self.assertGreater(nodes, 0)
+        self.assertEqual(self.run_tool("align", model, "--target", "opencl")["fallback_nodes"], nodes)
+        found = self.run_tool("bench", model, "--on", "opencl", "--seconds", "0.02")
+        self.assertEqual(found["runs"][0]["fallback_nodes"], nodes)
+        self.assertTrue(any("fell back" in each for each in found["warnings"]))
+        for tool in (["align", "--target", "opencl"], ["bench", "--on", "opencl", "--seconds", "0.02"]):
+            self.assertIn("fell back", unmoor(tool[0], model, *tool[1:]).out)
+
+    def test_fallback_in_a_body_is_told(self):
+        model = models.loop(self.folder / "m.onnx")
+        plan = self.run_tool("run", model, "--on", "opencl")["plan"]
+        inside = {each["node"]: each["device"] for each in plan["placements"] if each["node"].startswith("loop/body/")}
+        self.assertEqual((inside["loop/body/square"], inside["loop/body/distinct"]), ("opencl:0", "cpu"), plan)
+        self.assertEqual(plan["fallback_nodes"], 1)
+        refused = self.run_tool("run", model, "--on", "opencl", "--fallback", "forbid", status=1)["reason"]
+        self.assertIn("distinct", refused)
+        scanned = {each["node"]: each["state"] for each in self.run_tool("scan", model, "--on", "opencl", status=1)["nodes"]}
+        self.assertEqual((scanned["loop/body/square"], scanned["loop/body/distinct"]), ("native", "fallback"))
+
     def test_align_keys(self):
         self.assert_schema(self.run_tool("align", models.block(self.folder / "m.onnx")), "align")
 
@@ -151,6 +187,16 @@ class Json(ProgramTest):
         result = unmoor("run", model, "--json")
         self.assertEqual(result.status, 0, result)
         self.assertIn("\ufffd", result.json["outputs"][0]["name"])
+        for tool in (["run", "--on", "opencl"], ["align", "--target", "opencl"], ["bench", "--on", "opencl", "--seconds", "0.02"]):
+            result = unmoor(tool[0], model, *tool[1:], "--json")
+            self.assertEqual(result.status, 0, result)
+
+    def test_input_names_that_are_not_utf8_reach_a_worker(self):
+        model = models.ModelBuilder()
+        model.node("Relu", "relu", ["xyz"])
+        path = model.save(self.folder / "m.onnx", {"xyz": (models.FLOAT, [4])}, {"relu_out": (models.FLOAT, [4])})
+        path.write_bytes(path.read_bytes().replace(b"xyz", b"\xff\xfe\xfd"))
+        self.assertEqual(self.run_tool("run", path, "--on", "opencl")["plan"]["devices"][0], "opencl:0")
 
     def test_standard_output_is_one_object_at_every_status(self):
         model = models.relu(self.folder / "m.onnx")

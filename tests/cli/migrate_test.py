@@ -48,6 +48,37 @@ class Migrate(ProgramTest):
         self.assertEqual(found["verdict"], "blocked")
         self.assertTrue(any("Mystery" in each["text"] for each in found["next"]), found["next"])
 
+    def test_commands_that_are_suggested_are_what_a_shell_takes(self):
+        import shlex
+        model = models.mystery(self.folder / "it's $(touch hurt).onnx")
+        found = self.run_tool("migrate", model, "--to", "cpu", "--shapes", "x:2x4", "--seed", "3", status=1)
+        commands = [each["command"] for each in found["next"]] + [each["command"] for each in found["tools"] if each["command"]]
+        for command in commands:
+            words = shlex.split(command)
+            self.assertEqual(words[0], "unmoor", command)
+            if words[1] != "doctor":
+                self.assertEqual(words[2], str(model), command)
+                self.assertEqual(words[words.index("--shapes") + 1], "x:2x4", command)
+            if words[1] in ("run", "align", "bench", "migrate"):
+                self.assertEqual(words[words.index("--seed") + 1], "3", command)
+
+    def test_a_page_of_3000_nodes_is_small(self):
+        import gzip
+        page = self.folder / "report.html"
+        model = models.block(self.folder / "m.onnx", layers=600)
+        found = self.run_tool("migrate", model, "--to", "cpu", "--html", page, "--seconds", "0.02")
+        self.assertGreater(found["scan"]["platforms"][0]["nodes"], 3000)
+        size = len(gzip.compress(page.read_bytes()))
+        print(f"{found['scan']['platforms'][0]['nodes']} nodes: {size} bytes gzipped", file=sys.stderr)
+        self.assertLess(size, 400_000)
+
+    def test_the_type_is_that_of_the_model(self):
+        model = models.ModelBuilder()
+        model.node("Relu", "relu", ["x"])
+        kind = models.TensorProto.FLOAT16
+        path = model.save(self.folder / "m.onnx", {"x": (kind, [4])}, {"relu_out": (kind, [4])})
+        self.assertEqual(self.run_tool("migrate", path, "--to", "cpu", "--seconds", "0.02")["dtype"], "float16")
+
     @unittest.skipUnless((MODELS / "ppocr2-cls.onnx").exists(), "the example models were not fetched")
     def test_a_trained_model(self):
         found = self.migrate(MODELS / "ppocr2-cls.onnx", "--to", "opencl", "--shapes", "x:1x3x48x192")

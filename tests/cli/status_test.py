@@ -1,5 +1,7 @@
 """Exit statuses, and that a refusal is complete before anything runs."""
 import os
+import stat
+import subprocess
 import sys
 import unittest
 from pathlib import Path
@@ -8,7 +10,7 @@ import onnx
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import models
-from program import ProgramTest, unmoor
+from program import UNMOOR, ProgramTest, unmoor
 
 
 class Status(ProgramTest):
@@ -68,8 +70,44 @@ class Status(ProgramTest):
         for inputs in (["-i", f"a={self.folder}/wide.npy"], ["-i", f"a={self.folder}/whole.npy"], ["-i", f"nosuch={self.folder}/good.npy"],
                        ["-i", f"{self.folder}/good.npy"], ["-i", f"a={self.folder}/bad.npy"], ["-i", f"a={self.folder}/none.npy"],
                        ["--shapes", "nosuch:1x3"], ["--shapes", "a:1xx3"], ["--shapes", "a"], ["--range", "2"], ["--range", "3,1"],
-                       ["--set", "cpu"], ["--set", "cpu.nosuch=1"], ["--seed", "-1"]):
+                       ["--set", "cpu"], ["--set", "cpu.nosuch=1"], ["--seed", "-1"], ["--range", "1x,2"],
+                       ["--range=-inf,inf"], ["--set", "nosuch.threads=1"], ["--set", "opencl.nosuch=1"], ["--set", "cpu:1.threads=1"]):
             self.assertTrue(self.run_tool("run", model, *inputs, status=2)["reason"], inputs)
+
+    def test_numbers_that_would_never_end_or_allow_everything_are_wrong_use(self):
+        model = models.relu(self.folder / "m.onnx")
+        for seconds in ("inf", "nan", "-1", "1e300"):
+            self.run_tool("bench", model, f"--seconds={seconds}", status=2)
+        for tolerance in ("nan", "inf", "-1"):
+            self.run_tool("align", model, f"--atol={tolerance}", status=2)
+            self.run_tool("align", model, f"--rtol={tolerance}", status=2)
+
+    def test_nodes_and_operators_that_are_not_there_are_wrong_use(self):
+        model = models.block(self.folder / "m.onnx")
+        for flags in (["--node", "block0.nrom"], ["--op", "MatMull"]):
+            for tool in (["align"], ["scan"], ["run", "--explain"]):
+                self.run_tool(tool[0], model, *tool[1:], *flags, status=2)
+        self.run_tool("conformance", "--op", "Relu", "--category", "conv", status=2)
+        shown = unmoor("run", model, "--node", "block0.norm")
+        self.assertEqual(shown.status, 0, shown)
+        self.assertIn("block0.norm", shown.out)
+        self.assertNotIn("block1.norm", shown.out)
+
+    def test_output_that_cannot_be_written_is_said(self):
+        model = models.block(self.folder / "m.onnx", layers=40)
+        self.assertTrue(stat.S_ISCHR(os.stat("/dev/full").st_mode), "the device that is always full is none here")
+        for flags in ([], ["--json", "--explain"]):
+            with open("/dev/full", "wb") as full:
+                for target, options in (("closed", {"preexec_fn": lambda: os.close(1)}), ("full", {"stdout": full})):
+                    done = subprocess.run([UNMOOR, "run", model, *flags], stderr=subprocess.PIPE, check=False, **options)
+                    self.assertEqual(done.returncode, 2, (target, flags, done.stderr))
+                    self.assertIn(b"standard output is closed or full", done.stderr)
+
+    def test_a_folder_called_as_a_device_is_no_dump(self):
+        model = models.relu(self.folder / "m.onnx")
+        (self.folder / "cpu").mkdir()
+        (self.folder / "reference").mkdir()
+        self.assertEqual(self.run_tool("align", model, folder=self.folder)["target"], "cpu")
 
     def test_an_operator_nobody_knows_is_a_finding_under_any_policy(self):
         model = models.mystery(self.folder / "m.onnx")

@@ -115,6 +115,13 @@ class Served(unittest.TestCase):
         with self.assertRaisesRegex(SystemExit, "ended with exit status"):
             self.serve([])
 
+    def test_outputs_that_are_not_finite_are_an_error(self):
+        nan = float("nan")
+        for got, want in (([nan, 1], [0, 1]), ([0, 1], [nan, 1]), ([float("inf"), 1], [float("-inf"), 1])):
+            self.assertEqual(compare.relative_error(got, want), float("inf"))
+        self.assertEqual(compare.relative_error([nan, 1], [nan, 1]), 0)
+        self.assertAlmostEqual(compare.relative_error([1.1, 1], [1, 1]), 0.1 / 2 ** 0.5)
+
     def test_the_range_holds_the_median_and_leaves_outliers_out(self):
         median, low, high = compare.median_range([1.0] * 20 + [1.1] * 20 + [50.0])
         self.assertTrue(1.0 <= low <= median <= high <= 1.1)

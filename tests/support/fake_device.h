@@ -2,10 +2,13 @@
 
 #include <atomic>
 #include <cstring>
+#include <functional>
 #include <map>
 #include <memory>
 #include <set>
 #include <string>
+#include <utility>
+#include <vector>
 
 #include "unmoor/hal/host.h"
 #include "unmoor/hal/kernel.h"
@@ -25,6 +28,7 @@ class FakeDevice : public Device {
     std::atomic<size_t> uploads{0};
     std::atomic<size_t> downloads{0};
     std::atomic<size_t> runs{0};
+    std::atomic<size_t> waits{0};  // Times that the host waited for the device.
   };
 
   FakeDevice(const std::set<std::string>& ops, std::set<std::string> refused = {}) : refused_(std::move(refused)) {
@@ -40,6 +44,7 @@ class FakeDevice : public Device {
 
   Faults faults;
   Counters counters;
+  bool late = false;  // Streams do their work only when somebody waits for it, as late as an accelerator may.
 
   // Fails when the count-down of a fault reaches zero.
   static void step(std::atomic<int>& countdown, const char* what) {
@@ -57,26 +62,40 @@ class FakeDevice : public Device {
   class Queue : public Stream {
    public:
     explicit Queue(FakeDevice& device) : device_(device), clock_(make_host_stream()) {}
+    ~Queue() override { work_off(); }
+    // Now or late.
+    void enqueue(std::function<void()> work) {
+      if (!device_.late) return work();
+      waiting_.push_back(std::move(work));
+    }
     void upload(Buffer& to, size_t offset, std::span<const std::byte> from) override {
       step(device_.faults.copies, "a copy");
       ++device_.counters.uploads;
-      if (!from.empty()) std::memcpy(at(to, offset), from.data(), from.size());
+      if (!from.empty()) enqueue([&to, offset, from] { std::memcpy(at(to, offset), from.data(), from.size()); });
     }
     void download(std::span<std::byte> to, Buffer& from, size_t offset) override {
       step(device_.faults.copies, "a copy");
       ++device_.counters.downloads;
-      if (!to.empty()) std::memcpy(to.data(), at(from, offset), to.size());
+      if (!to.empty()) enqueue([to, &from, offset] { std::memcpy(to.data(), at(from, offset), to.size()); });
     }
     void copy(Buffer& to, size_t to_offset, Buffer& from, size_t from_offset, size_t bytes) override {
-      if (bytes > 0) std::memcpy(at(to, to_offset), at(from, from_offset), bytes);
+      if (bytes > 0) enqueue([=, &to, &from] { std::memcpy(at(to, to_offset), at(from, from_offset), bytes); });
     }
     std::unique_ptr<Event> record() override { return clock_->record(); }
     void wait(const Event&) override {}
-    void synchronize() override {}
+    void synchronize() override {
+      ++device_.counters.waits;
+      work_off();
+    }
 
    private:
+    void work_off() {
+      for (const auto& work : std::exchange(waiting_, {})) work();
+    }
+
     FakeDevice& device_;
     std::unique_ptr<Stream> clock_;
+    std::vector<std::function<void()>> waiting_;
   };
 
   static std::byte* at(Buffer& buffer, size_t offset) { return static_cast<Memory&>(buffer).content.data() + offset; }
@@ -90,10 +109,12 @@ class FakeDevice : public Device {
     kernel.prepare = [this](const OpCall& call, Device&) {
       auto node = std::make_shared<const Node>(call.node);
       Prepared prepared;
-      prepared.run = [this, node, types = call.inputs, outputs = call.outputs](Stream&, const KernelArgs& args) {
+      prepared.run = [this, node, types = call.inputs, outputs = call.outputs](Stream& stream, const KernelArgs& args) {
         step(faults.kernels, "a kernel");
         ++counters.runs;
-        run(*node, types, outputs, args);
+        const std::vector<Operand> in(args.inputs.begin(), args.inputs.end());
+        const std::vector<Operand> out(args.outputs.begin(), args.outputs.end());
+        static_cast<Queue&>(stream).enqueue([=] { run(*node, types, outputs, {in, out, {}}); });
       };
       return prepared;
     };

@@ -53,4 +53,16 @@ Support is_constant(const OpCall& call, size_t input) {
   return no(Reason::Dynamic, "input ", input, " is not a constant");
 }
 
+Support is_row_of(const OpCall& call, size_t input, size_t axis) {
+  if (!call.has(input)) return yes();
+  const Shape& x = call.input(0).shape;
+  const Shape& shape = call.input(input).shape;
+  bool same = shape.rank() <= x.rank();
+  for (size_t i = 0; same && i < x.rank(); ++i) {  // From the last axis on; axes that are missing are 1.
+    const int64_t dim = i < shape.rank() ? shape[shape.rank() - 1 - i] : 1;
+    same = dim == (x.rank() - 1 - i >= axis ? x[x.rank() - 1 - i] : 1);
+  }
+  return same ? yes() : no(Reason::Size, "input ", input, " is ", shape, ", not one element for each place of ", x, " from axis ", axis, " on");
+}
+
 }  // namespace unmoor

@@ -33,11 +33,13 @@ Support no(Reason reason, const Parts&... parts) {
 }
 
 // Ready checks. Inputs that are absent are skipped.
-Support inputs_are(const OpCall& call, std::initializer_list<DType> allowed);           // Every tensor input.
+Support inputs_are(const OpCall& call, std::initializer_list<DType> allowed);           // Every input; one that is no tensor is a no.
 Support input_is(const OpCall& call, size_t input, std::initializer_list<DType> allowed);
 Support rank_at_most(const OpCall& call, size_t input, size_t rank);
 Support integer_is(const OpCall& call, std::string_view key, int64_t wanted, int64_t otherwise);
 Support is_constant(const OpCall& call, size_t input);
+// The input has one element for each place of input 0 from `axis` on, in the same shape: the scale of a normalization by rows.
+Support is_row_of(const OpCall& call, size_t input, size_t axis);
 
 // The first no, or yes.
 template <class... Checks>

@@ -116,7 +116,7 @@ void add_exponential_ones(OpSet& ops) {
     return [alpha = call.real("alpha", 1)](double x) { return x < 0 ? alpha * std::expm1(x / alpha) : x; };
   });
   celu.attributes = {{"alpha", 1.0F}};
-  celu.cases.emplace_back("T[2,17] alpha=0.5,2.0");
+  celu.cases.emplace_back("T[2,17] alpha=0.5,2.0,-0.5");
   ops.add(std::move(celu));
   Op mish = activation("Mish", "x·tanh(log(1 + e^x)).", 26, Rounding::Function,
                        [](const OpCall&) { return [](double x) { return x * std::tanh(softplus(x)); }; });
@@ -188,6 +188,46 @@ void add_gelus(OpSet& ops) {
   quick.attributes = {{"alpha", 1.702F}};
   quick.expand = [](GraphBuilder& builder) { expand_swish(builder, builder.call().real("alpha", as_double(1.702F))); };
   ops.add(std::move(quick));
+}
+
+// The gate's Swish times the other input, without broadcasting.
+void add_swiglu(OpSet& ops) {
+  Op op = activation("SwiGLU", "A·sigmoid(alpha·A)·B.", 13, Rounding::Function, {});
+  op.inputs = {required("A", float_types()), required("B", float_types())};
+  op.attributes = {{"alpha", 1.0F}};
+  op.infer = [](const OpCall& call) {
+    require_same_dtype(call);
+    const Shape& a = call.input(0).shape;
+    const Shape& b = call.input(1).shape;
+    if (!a.has_rank() || !b.has_rank()) return std::vector<Type>{TensorType{call.input(0).dtype, a.has_rank() ? a : b}};
+    require_rank(call, 1, a.rank());
+    Shape shape;
+    for (size_t axis = 0; axis < a.rank(); ++axis) {
+      same_dim(call, a[axis], b[axis], "a dimension of A and B");
+      shape.push_back(a[axis] < 0 ? b : a, axis);
+    }
+    return std::vector<Type>{TensorType{call.input(0).dtype, shape}};
+  };
+  op.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
+    std::vector<double> a = doubles(in[0].tensor());
+    const std::vector<double> b = doubles(in[1].tensor());
+    const double alpha = call.real("alpha", 1);
+    for (size_t i = 0; i < a.size(); ++i) a[i] = swish(a[i], alpha) * b[i];
+    put(call, out, 0, std::span<const double>(a));
+  };
+  op.expand = [](GraphBuilder& builder) {
+    Formula f(builder);
+    f.output(0, f.product(f.add("Swish", {f.input(0)}, {{"alpha", read(f.call(), "alpha", 1)}}), f.input(1)));
+  };
+  op.cases = {"T[2,3,5]~small T[2,3,5]~small alpha=1.0,0.5,-2.0,0.0",
+              "T[257]~small T[257]~small",
+              "T[] T[]",
+              "T[0,4] T[0,4]",
+              "T[1,7,3,3]~small T[1,7,3,3]~small",
+              "T[1,1]~small T[1,1]~small",
+              "T[3,64]~small T[3,64]~small!",
+              "f32[2,33]~special f32[2,33]~small"};
+  ops.add(std::move(op));
 }
 
 // com.microsoft's Gelu of x + bias, the bias along the last axis.
@@ -273,6 +313,7 @@ void add_activation_ops(OpSet& ops) {
   add_linear_ones(ops);
   add_exponential_ones(ops);
   add_gelus(ops);
+  add_swiglu(ops);
   ops.add(biased("com.microsoft:BiasGelu", "Gelu of x plus a bias.", false));
   ops.add(biased("com.microsoft:FastGelu", "The tanh approximation of Gelu, of x plus a bias if there is one.", true));
   add_prelu(ops);

@@ -49,6 +49,27 @@ std::vector<ValueId> GraphBuilder::add_many(std::string op, std::vector<ValueId>
   return ids;
 }
 
+std::vector<ValueId> GraphBuilder::add_body(const Graph& body, const std::vector<ValueId>& inputs) {
+  std::vector<ValueId> places(body.values().size(), no_value);
+  for (size_t i = 0; i < places.size(); ++i) {
+    if (!body.values()[i].constant) continue;
+    places[i] = graph_.add_constant(cat(call_.node.name, "/", body.values()[i].name), *body.values()[i].constant);
+    graph_.mutable_value(places[i]).origin.name.clear();
+  }
+  for (size_t i = 0; i < inputs.size(); ++i) places.at(Graph::index(body.inputs().at(i))) = inputs[i];
+  for (const Node& node : body.nodes()) {
+    std::vector<ValueId> in;
+    for (const ValueId id : node.inputs) in.push_back(id == no_value ? no_value : places[Graph::index(id)]);
+    const auto made = add_many(node.op, std::move(in), node.attributes, node.outputs.size());
+    for (size_t i = 0; i < made.size(); ++i) {
+      if (node.outputs[i] != no_value) places[Graph::index(node.outputs[i])] = made[i];
+    }
+  }
+  std::vector<ValueId> outputs;
+  for (const ValueId id : body.outputs()) outputs.push_back(places[Graph::index(id)]);
+  return outputs;
+}
+
 void GraphBuilder::output(size_t i, ValueId value) {
   if (i >= outputs_.size()) outputs_.resize(i + 1, no_value);
   outputs_[i] = value;

@@ -23,6 +23,8 @@ class GraphBuilder {
   // Adds a node and returns its first output. Names come from the call's node.
   ValueId add(std::string op, std::vector<ValueId> inputs, Attributes attributes = {});
   std::vector<ValueId> add_many(std::string op, std::vector<ValueId> inputs, Attributes attributes, size_t outputs);
+  // Puts a body's nodes here: `inputs` stand for its inputs. Returns what stands for its outputs.
+  std::vector<ValueId> add_body(const Graph& body, const std::vector<ValueId>& inputs);
   // The call's output `i` is this value.
   void output(size_t i, ValueId value);
   const std::vector<ValueId>& outputs() const { return outputs_; }

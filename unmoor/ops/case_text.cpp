@@ -86,10 +86,52 @@ std::string_view take_block(std::string_view& rest, char close, std::string_view
   return inside;
 }
 
+// "i64->f32{3:1.5,1:2}".
+Case::Input parse_map(std::string_view word) {
+  const size_t arrow = word.find("->");
+  const size_t brace = word.find('{');
+  const auto key = dtype_named(word.substr(0, arrow));
+  const auto value = brace == std::string_view::npos || brace < arrow + 2 ? std::nullopt : dtype_named(word.substr(arrow + 2, brace - arrow - 2));
+  if (!key || !value || !word.ends_with('}') || (*key != DType::I64 && *key != DType::String)) {
+    fail(ErrorKind::InvalidArgument, "'", word, "' is no map such as i64->f32{3:1.5} or string->i64{a:1}");
+  }
+  const std::string_view inside = word.substr(brace + 1, word.size() - brace - 2);
+  const std::vector<std::string> entries = inside.empty() ? std::vector<std::string>() : items_of(inside);
+  std::string values;
+  Case::Input input;
+  for (const std::string& entry : entries) {
+    const std::vector<std::string> parts = cut(entry, ':');
+    if (parts.size() != 2) fail(ErrorKind::InvalidArgument, "in '", word, "' the entry '", entry, "' is not key:value");
+    input.keys.push_back(unquoted(parts[0]));
+    values += cat(values.empty() ? "" : ",", parts[1]);
+  }
+  input.key = key;
+  input.type = TensorType{*value, Shape{static_cast<int64_t>(entries.size())}};
+  parse_values(input, values, word);
+  input.constant = false;
+  return input;
+}
+
 std::optional<Tensor> parse_tensor(std::string_view value) {
   const size_t bracket = value.find('[');
   if (bracket == std::string_view::npos || bracket == 0 || !dtype_named(value.substr(0, bracket))) return std::nullopt;
   return make_input(parse_input(value), 0);
+}
+
+// A body of one input and output, through a chain of operators: "Tanh,Neg".
+SubGraph parse_graph(std::string_view inside) {
+  Graph graph;
+  ValueId value = graph.add_input("x", TensorType{DType::F32, Shape::of_unknown_rank()});
+  for (const auto& op : inside.empty() ? std::vector<std::string>() : items_of(inside)) {
+    Node node;
+    node.name = node.op = op;
+    node.inputs = {value};
+    value = graph.add_value(Value{cat(op, graph.values().size()), TensorType{DType::F32, Shape::of_unknown_rank()}, {}, {}});
+    node.outputs = {value};
+    graph.add_node(std::move(node));
+  }
+  graph.mark_output(value, "y");
+  return std::make_shared<const Graph>(std::move(graph));
 }
 
 Attribute parse_list(std::string_view inside, const Attribute* like) {
@@ -130,6 +172,7 @@ Case::Input parse_input(std::string_view word) {
     return input;
   }
   const size_t bracket = std::min(word.find('['), word.size());
+  if (word.substr(0, bracket).find("->") != std::string_view::npos) return parse_map(word);
   const auto dtype = dtype_named(word.substr(0, bracket));
   if (!dtype || bracket == word.size()) {
     fail(ErrorKind::InvalidArgument, "'", word, "' is no input such as f32[2,3]: a dtype and a shape in brackets");
@@ -154,6 +197,7 @@ Case::Input parse_input(std::string_view word) {
 
 Attribute parse_attribute_value(std::string_view value, const Attribute* like) {
   if (value.starts_with('[') && value.ends_with(']')) return parse_list(value.substr(1, value.size() - 2), like);
+  if (value.starts_with("graph[") && value.ends_with(']')) return parse_graph(value.substr(6, value.size() - 7));
   if (value.starts_with('"')) return unquoted(value);
   const bool wants_float = like != nullptr && std::holds_alternative<float>(*like);
   if (const auto whole = number<int64_t>(value)) {

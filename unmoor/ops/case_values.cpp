@@ -2,9 +2,11 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "unmoor/base/error.h"
+#include "unmoor/ops/moving.h"
 #include "unmoor/tensor/convert.h"
 
 namespace unmoor {
@@ -123,8 +125,9 @@ Tensor strings(const Shape& shape, Random& random) {
   return Tensor::of_strings(shape, std::move(values));
 }
 
-// The nearest int64; for uint64 the one of the same bits.
+// The nearest int64, 0 for NaN; for uint64 the one of the same bits.
 int64_t whole(DType dtype, double value) {
+  if (std::isnan(value)) return 0;
   if (dtype == DType::U64 && value >= 0x1p63)
     return static_cast<int64_t>(value >= 0x1p64 ? UINT64_MAX : static_cast<uint64_t>(value));
   if (value >= 0x1p63) return INT64_MAX;
@@ -183,6 +186,33 @@ Tensor make_input(const Case::Input& input, uint64_t seed) {
     store(tensor, integers_of(dtype, input.generator, count, random));
   }
   return tensor;
+}
+
+Map make_map(const Case::Input& input) {
+  const Tensor values = given(input);
+  Map map;
+  if (input.key == DType::String) {
+    map.keys = Tensor::of_strings(input.type.shape, input.keys);
+  } else {
+    std::vector<int64_t> numbers;
+    for (const std::string& key : input.keys) {
+      int64_t number = 0;
+      const auto result = std::from_chars(key.data(), key.data() + key.size(), number);
+      if (result.ec != std::errc() || result.ptr != key.data() + key.size()) fail(ErrorKind::InvalidArgument, "the key '", key, "' is no whole number");
+      numbers.push_back(number);
+    }
+    map.keys = Tensor::from<int64_t>(input.type.shape, numbers);
+  }
+  for (size_t i = 0; i < input.keys.size(); ++i) {
+    Tensor value(TensorType{input.type.dtype, Shape()});
+    ElementCopy(values, value)(static_cast<int64_t>(i), 0);
+    map.values.emplace_back(std::move(value));
+  }
+  return map;
+}
+
+Type map_type(const Case::Input& input) {
+  return MapType{input.key.value_or(DType::I64), std::make_shared<const Type>(TensorType{input.type.dtype, Shape()})};
 }
 
 }  // namespace unmoor

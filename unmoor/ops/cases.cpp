@@ -122,6 +122,11 @@ ValueId add_case_input(CaseGraph& result, const Case& a_case, size_t i) {
   const Op* op = all_ops().find(a_case.op);
   const bool named = op != nullptr && i < op->inputs.size() && op->inputs[i].arity != Arity::Variadic;
   const std::string value_name = named ? op->inputs[i].name : cat("in", i);
+  if (input.key) {
+    const ValueId id = result.graph.add_input(value_name, map_type(input));
+    result.inputs.emplace_back(make_map(input));
+    return id;
+  }
   Tensor tensor = make_input(input, hash_of(a_case.text) + i);
   if (input.constant) return result.graph.add_constant(value_name, std::move(tensor));
   const ValueId id = result.graph.add_input(value_name, tensor.type());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -15,6 +16,8 @@ namespace unmoor {
 //   T[3] - T[3]~positive             an absent input; a generator's name
 //   string[2]{a,"b, c"} to=f16,T     given strings; a dtype's ONNX number
 //   value=T[1]{7} mode="a b"         a tensor attribute; a text with blanks
+//   score_mod=graph[Tanh,Neg]        a graph attribute: a chain of operators of one input
+//   i64->f32{3:1.5,1:2}              a map; its keys may be strings, too
 // `T` is each dtype of the input it first stands for that the test set covers and that can hold the values given (0.5 is no integer); commas give alternatives, each a case of its own;
 // lists stand in brackets; `!` makes a generated input a constant (a weight). `T` may also be `i64`, `bool`, any short dtype name.
 struct Case {
@@ -27,6 +30,8 @@ struct Case {
     std::string generator;              // Empty: the default, see make_inputs.
     std::vector<double> values;         // Given values, in order; empty if generated.
     std::vector<std::string> texts;     // Likewise, of a string tensor.
+    std::optional<DType> key;           // Of a map: the dtype of its keys. Its values are those above, as a tensor of one dimension.
+    std::vector<std::string> keys;      // As written.
   };
   std::vector<Input> inputs;
   Attributes attributes;

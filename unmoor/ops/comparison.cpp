@@ -29,7 +29,7 @@ Op two_inputs(std::string name, std::string summary, const std::vector<DType>& d
 Op comparison(std::string name, std::string summary, Reference reference) {
   Op op = two_inputs(std::move(name), std::move(summary), number_types(), std::move(reference));
   for (const char* more : {"f32[2,33]~special f32[2,33]~special", "i64[4]{1,2,3,-1} i64[4]{1,3,2,1}",
-                           "u8[3]{200,5,5} u8[3]{5,200,5}", "f32[3]{0,-0.0,1} f32[3]{-0.0,0,1}"}) {
+                           "u8[3]{200,5,5} u8[3]{5,200,5}", "f32[3]{0,-0.0,1} f32[3]{-0.0,0,1}", "f32[1,2] f32[4,1]"}) {
     op.cases.emplace_back(more);
   }
   return op;

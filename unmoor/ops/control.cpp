@@ -4,7 +4,7 @@
 #include "unmoor/ops/numeric.h"
 #include "unmoor/ops/type_union.h"
 
-// If, Loop and Scan have no reference: the runtime runs them, their bodies being graphs with plans of their own.
+// If, Loop, Scan and SequenceMap have no reference: the runtime runs them, their bodies being graphs with plans of their own.
 namespace unmoor {
 namespace {
 
@@ -118,6 +118,16 @@ std::vector<Type> infer_scan(const OpCall& call) {
   return types;
 }
 
+// Elements of the sequences go to the body one at a time; what is no sequence, whole.
+std::vector<Type> infer_sequence_map(const OpCall& call) {
+  const SubGraph body = call.graph("body");
+  check_body(call, *body, own_inputs(call), 0);
+  element_of(call, 0);
+  std::vector<Type> types;
+  for (size_t i = 0; i < body->outputs().size(); ++i) types.push_back(sequence_of(output_type(*body, i)));
+  return types;
+}
+
 Op control(std::string name, std::string summary) {
   Op op;
   op.name = std::move(name);
@@ -145,6 +155,11 @@ void add_control_ops(OpSet& ops) {
   scan.inputs = {variadic("initial_state_and_scan_inputs", {})};
   scan.infer = infer_scan;
   ops.add(std::move(scan));
+
+  Op map = control("SequenceMap", "A graph run over the elements of sequences; its outputs are collected in sequences.");
+  map.inputs = {required("input_sequence", {}), variadic("additional_inputs", {})};
+  map.infer = infer_sequence_map;
+  ops.add(std::move(map));
 }
 
 }  // namespace unmoor

@@ -46,7 +46,12 @@ Op conv() {
               "T[1,64,14,14]~small T[64,64,3,3]~small! T[64]! pads=[1,1,1,1]",
               "T[1,3,32,32]~small T[16,3,7,7]~small! T[16]! pads=[3,3,3,3] strides=[2,2]",
               "T[2,7,9,4]~small T[6,2,3,3]~small! T[6]! group=2 pads=[1,1,1,1] layout=NHWC",
-              "T[1,8,8,3]~small T[5,3,3,3]~small! - pads=[0,1,0,1] strides=[2,2] layout=NHWC"};
+              "T[1,8,8,3]~small T[5,3,3,3]~small! - pads=[0,1,0,1] strides=[2,2] layout=NHWC",
+              "T[1,1,2]~small T[1,1,2]~small! pads=[0,1] dilations=[2]",
+              "T[1,3,4,4]~small T[4,3,2,2]~small! strides=[] pads=[] dilations=[] kernel_shape=[]",
+              "T[1,2,5,5]~small T[3,2,3,3]~small! strides=[1000000000,1000000000]",
+              "T[2,4,5]~small T[4,1,3]~small! group=4 strides=[1000000000]",
+              "T[1,2,3]~small T[5,2,2]~small! pads=[0,9] strides=[10]"};
   return op;
 }
 

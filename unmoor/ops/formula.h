@@ -15,6 +15,7 @@ class Formula {
   Formula(GraphBuilder& builder, DType dtype) : builder_(builder), dtype_(dtype) {}  // Computes in this dtype.
 
   const OpCall& call() const { return builder_.call(); }
+  GraphBuilder& builder() { return builder_; }
   bool has(size_t i) const { return builder_.input(i) != no_value; }
   // Input i in the dtype of the arithmetic.
   ValueId input(size_t i) { return wide(builder_.input(i)); }

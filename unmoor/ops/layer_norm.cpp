@@ -138,6 +138,9 @@ Op layer_norm() {
               "T[0,4] T[4]! T[4]!",
               "T[2,3,16]~small T[16]~small! T[16]~small! outputs=3",
               "T[3,1]~small T[1]~small! T[1]~small!",
+              "T[2,4,4]~small T[4,1]~small! T[4,1]~small!",
+              "T[2,1,4]~small T[1,1,4]~small! T[4]~small!",
+              "f32[3,0] f32[0] f32[0]",
               "f32[2,8]{100,101,102,103,104,105,106,107,1,1,1,1,1,1,1,1} f32[8]~small! f32[8]~small!"};
   return op;
 }
@@ -174,6 +177,8 @@ Op rms_norm() {
               "T[2,3,4]~small T[2,3,4]~small! axis=0",
               "T[0,4] T[4]!",
               "T[3,1]~small T[1]~small!",
+              "T[2,4,4]~small T[4,1]~small!",
+              "T[3,0] T[0]",
               "T[1,7,2048]~small T[2048]~small!"};
   return op;
 }

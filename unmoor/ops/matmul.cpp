@@ -1,4 +1,6 @@
 #include "unmoor/base/error.h"
+#include "unmoor/ops/builder.h"
+#include "unmoor/ops/det.h"
 #include "unmoor/ops/einsum.h"
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/formula.h"
@@ -61,6 +63,8 @@ Op matmul() {
               "T[4]~small T[2,4,3]~small",
               "T[0,4] T[4,5]",
               "T[3,0] T[0,5]",
+              "T[0,3,4] T[0,4,5]",
+              "T[0,3,4] T[4,5]!",
               "T[1,12,16,64]~small T[1,12,64,16]~small",
               "T[128,256]~small T[256,128]~small!"};
   return op;
@@ -181,6 +185,7 @@ void add_matmul_ops(OpSet& ops) {
   ops.add(matmul());
   ops.add(gemm());
   add_einsum(ops);
+  add_det(ops);
 }
 
 }  // namespace unmoor

@@ -82,6 +82,7 @@ std::string_view name(Category category) {
     case Category::Sequence: return "sequence";
     case Category::Text: return "text";
     case Category::Signal: return "signal";
+    case Category::Trees: return "tree ensemble";
     case Category::Other: return "other";
   }
   return "other";
@@ -156,6 +157,13 @@ const Op* OpSet::find(std::string_view op_name) const {
   return found == ops_.end() ? nullptr : &found->second;
 }
 
+std::string why_absent(std::string_view op_name) {
+  if (op_name == "ai.onnx.preview.training:Gradient") {
+    return cat(op_name, " asks for derivatives of other nodes; models run here, they are not differentiated");
+  }
+  return cat("operator ", op_name, " is not known");
+}
+
 std::vector<Type> infer_outputs(const OpCall& call) {
   const Op* const op = all_ops().find(call.node.op);
   if (op == nullptr || !op->infer) {
@@ -197,7 +205,7 @@ OpCall call_for(const Graph& graph, const Node& node) {
 
 void run_reference(const OpCall& call, std::span<const Data> inputs, Outputs& outputs) {
   const Op* const op = all_ops().find(call.node.op);
-  if (op == nullptr) fail(ErrorKind::Unsupported, "operator ", call.node.op, " is not known");
+  if (op == nullptr) fail(ErrorKind::Unsupported, why_absent(call.node.op));
   if (!op->reference) fail(ErrorKind::Unsupported, "operator ", call.node.op, " has no reference function");
   try {
     op->reference(call, inputs, outputs);

@@ -82,7 +82,7 @@ enum class Rounding : uint8_t {
 // What scan groups by.
 enum class Category : uint8_t {
   Basic, Matrix, Convolution, Pooling, Normalization, Activation, Attention, Recurrent, Reduction, Layout, Quantization, Sampling,
-  DynamicOutput, ControlFlow, Sequence, Text, Signal, Other,
+  DynamicOutput, ControlFlow, Sequence, Text, Signal, Trees, Other,
 };
 std::string_view name(Category category);
 
@@ -119,6 +119,9 @@ class OpSet {
 
 // Every operator. Built at first use; immutable afterwards.
 const OpSet& all_ops();
+
+// Why an operator is not among them: unknown, or left out on purpose.
+std::string why_absent(std::string_view op_name);
 
 // The output types of a call, checked against the schema (input count, dtypes). Unknown operators give outputs of unknown shape.
 // Fails with InvalidModel naming node and operator.

@@ -163,6 +163,8 @@ Op pool(std::string name, std::string summary, double flop_per_tap, Rounding rou
               "T[2,3,17] kernel_shape=[5] strides=[3] pads=[2,1]",
               "T[1,2,5,6,7] kernel_shape=[2,3,2] strides=[2,2,2]",
               "T[0,3,8,8] kernel_shape=[2,2]",
+              "T[1,2,4,4] kernel_shape=[2,2] strides=[] pads=[] dilations=[]",
+              "T[1,2,5,5] kernel_shape=[2,3] strides=[1000000000,1000000000]",
               "T[1,64,14,14] kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]",
               "T[2,9,7,3] kernel_shape=[3,3] pads=[1,1,1,1] strides=[2,2] layout=NHWC"};
   return op;
@@ -187,6 +189,7 @@ void add_window_pools(OpSet& ops) {
   average.reference = average_pool_reference;
   average.cases.emplace_back("T[2,3,9,7] kernel_shape=[3,3] pads=[1,1,1,1],[0,1,1,0] strides=[2,2] count_include_pad=1");
   average.cases.emplace_back("T[1,2,6,6] kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1] ceil_mode=1 count_include_pad=0,1");
+  average.cases.emplace_back("T[1,2,5,5] kernel_shape=[2,2] strides=[] pads=[] dilations=[] count_include_pad=1");
   ops.add(std::move(average));
   Op lp = pool("LpPool", "The p-norm of each window.", 2, Rounding::Sum);
   lp.attributes["p"] = int64_t{2};

@@ -295,23 +295,23 @@ Op dequantize() {
   return op;
 }
 
-// Scale and zero point of x for unsigned bytes, so that 0 and all of x fit.
-struct Range {
-  double scale = 0, zero = 0;
-};
-Range range_of(std::span<const double> x, DType dtype) {
+}  // namespace
+
+ByteScale byte_scale_of(std::span<const double> x, DType dtype) {
   double low = 0;
   double high = 0;
   for (const double value : x) {
     low = std::min(low, value);
     high = std::max(high, value);
   }
-  Range range;
+  ByteScale range;
   range.scale = rounded(dtype, (high - low) / 255);
   // An input of zeros alone has no scale; the specification leaves its zero point open.
   range.zero = range.scale == 0 ? 0 : std::clamp(std::nearbyint(rounded(dtype, -low / range.scale)), 0.0, 255.0);
   return range;
 }
+
+namespace {
 
 Op dynamic_quantize() {
   Op op;
@@ -326,7 +326,7 @@ Op dynamic_quantize() {
   op.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     std::vector<double> x = doubles(in[0].tensor());
     const DType dtype = call.input(0).dtype;
-    const Range range = range_of(x, dtype);
+    const ByteScale range = byte_scale_of(x, dtype);
     for (double& value : x) value = quantized(range.scale == 0 ? 0 : rounded(dtype, value / range.scale), range.zero, {0, 255});
     put(call, out, 0, std::span<const double>(x));
     if (call.wants_output(1)) put(call, out, 1, std::span<const double>(&range.scale, 1));

@@ -17,4 +17,11 @@ Limits limits_of(DType dtype);
 // round(x / scale) + zero point, ties to even, limited to the dtype's range. NaN becomes the zero point.
 double quantized(double quotient, double zero_point, Limits limits);
 
+// How DynamicQuantizeLinear maps x to unsigned bytes, so that 0 and all of x fit. The scale is rounded to `dtype`; it is 0 where
+// x has zeros alone.
+struct ByteScale {
+  double scale = 0, zero = 0;
+};
+ByteScale byte_scale_of(std::span<const double> x, DType dtype);
+
 }  // namespace unmoor

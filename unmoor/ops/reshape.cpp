@@ -369,7 +369,7 @@ Op dropout() {
   op.infer = infer_dropout;
   op.reference = run_dropout;
   op.cases = {"T[2,3]", "T[2,3] T[]{0.25}", "T[2,3] - bool[]{0} outputs=2", "T[2,3] T[]{0} bool[]{1} outputs=2", "T[0,4]",
-              "T[2,3] T[]{1}"};
+              "T[2,3] T[]{1}", "T[64] T[]{0.5} bool[]{1}"};
   return op;
 }
 

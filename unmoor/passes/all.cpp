@@ -41,6 +41,7 @@ const std::vector<Entry>& entries() {
       entry<fuse_transpose>(Role::Weights, "fuse_transpose", "joins MatMul and Gemm with a Transpose of an operand's last two axes"),
       entry<fuse_scale>(Role::Weights, "fuse_scale", "folds BatchNormalization and constants per channel into the weights of the convolution beside"),
       entry<fuse_conv>(Role::Fuse, "fuse_conv", "joins Conv with the residual and the activation behind it"),
+      entry<widen_weights>(Role::Fuse, "widen_weights", "multiplies softmax weights that were to be stored in 16 bits in float32"),
       entry<fuse_matmul>(Role::Fuse, "fuse_matmul", "joins MatMul and Gemm with scale, bias, residual and activation around them"),
   };
   return list;

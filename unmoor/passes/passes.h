@@ -17,6 +17,7 @@ bool fuse_transpose(Rewriter& r);
 bool fuse_scale(Rewriter& r);
 bool fuse_conv(Rewriter& r);
 bool fuse_matmul(Rewriter& r);
+bool widen_weights(Rewriter& r);
 
 // False for what gives another result at each run.
 bool is_deterministic(const Node& node);

@@ -62,18 +62,26 @@ Attribute wide(const Attribute& attribute) {
 
 // What gives float32 unless it is told otherwise must be told.
 void set_defaults(Node& node) {
-  constexpr std::array<std::string_view, 2> random{"RandomNormal", "RandomUniform"};
+  constexpr std::array<std::string_view, 4> with_dtype{"RandomNormal", "RandomUniform", "SequenceEmpty", "TfIdfVectorizer"};
   constexpr std::array<std::string_view, 4> windows{"HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix"};
+  constexpr std::array<std::string_view, 12> learned{"CastMap",      "FeatureVectorizer", "LabelEncoder",  "LinearClassifier",
+                                                     "LinearRegressor", "Normalizer",     "OneHotEncoder", "SVMClassifier",
+                                                     "SVMRegressor", "Scaler",            "TreeEnsembleClassifier",
+                                                     "TreeEnsembleRegressor"};
+  const std::string_view ml = "ai.onnx.ml:";
   const auto is_in = [&node](const auto& names) { return std::ranges::find(names, node.op) != names.end(); };
   if (node.op == "ConstantOfShape") node.attributes.try_emplace("value", Tensor::from<double>({1}, {0.0}));
-  if (is_in(random)) node.attributes.try_emplace("dtype", onnx_number(DType::F32));
+  if (is_in(with_dtype)) node.attributes.try_emplace("dtype", onnx_number(DType::F32));
   if (is_in(windows)) node.attributes.try_emplace("output_datatype", onnx_number(DType::F32));
+  if (node.op.starts_with(ml) && std::ranges::find(learned, std::string_view(node.op).substr(ml.size())) != learned.end()) {
+    node.attributes.try_emplace("output_dtype", onnx_number(DType::F32));
+  }
 }
 
 }  // namespace
 
 Graph widened(const Graph& graph) {
-  constexpr std::array<std::string_view, 4> dtype_keys{"to", "dtype", "output_dtype", "output_datatype"};
+  constexpr std::array<std::string_view, 5> dtype_keys{"to", "dtype", "output_dtype", "output_datatype", "softmax_precision"};
   Graph result = graph;
   for (size_t i = 0; i < result.values().size(); ++i) {
     Value& value = result.mutable_value(ValueId{static_cast<uint32_t>(i)});

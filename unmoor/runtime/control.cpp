@@ -2,41 +2,14 @@
 #include <cstring>
 
 #include "unmoor/base/error.h"
-#include "unmoor/runtime/state.h"
+#include "unmoor/runtime/body.h"
+#include "unmoor/runtime/generation.h"
 #include "unmoor/tensor/convert.h"
 
 namespace unmoor {
 namespace {
 
 constexpr size_t value_plan_limit = 8;  // A body planned for more sets of values than this is planned for types only.
-constexpr size_t session_limit = 256;   // Bodies kept; then the oldest plans go.
-
-// Shows the values of a body under the name of its node.
-class BodyObserver : public Observer {
- public:
-  BodyObserver(Observer* outer, std::string prefix, std::string suffix)
-      : outer_(outer), prefix_(std::move(prefix)), suffix_(std::move(suffix)) {}
-  bool wants(const ValueInfo& info) override { return outer_ != nullptr && outer_->wants(renamed(info)); }
-  void on_value(const ValueInfo& info, const Data& data) override { outer_->on_value(renamed(info), data); }
-
- private:
-  ValueInfo renamed(const ValueInfo& info) const {
-    ValueInfo result = info;
-    result.name = cat(prefix_, info.name, suffix_);
-    result.node = cat(prefix_, info.node);
-    return result;
-  }
-  Observer* outer_;
-  std::string prefix_;
-  std::string suffix_;
-};
-
-const Graph& body_of(const Node& node, std::string_view key) {
-  const auto found = node.attributes.find(key);
-  const auto* body = found == node.attributes.end() ? nullptr : std::get_if<SubGraph>(&found->second);
-  if (body == nullptr || *body == nullptr) fail(ErrorKind::InvalidModel, "it has no '", key, "'");
-  return **body;
-}
 
 int64_t integer_of(const Node& node, std::string_view key, int64_t otherwise) {
   const auto found = node.attributes.find(key);
@@ -52,33 +25,37 @@ std::vector<int64_t> integers_of(const Node& node, std::string_view key, size_t 
   return *held;
 }
 
-bool truth(const Data& data, std::string_view what) {
+int64_t only_integer(const Data& data, std::string_view what) {
   const Tensor& tensor = data.tensor();
   if (tensor.elements() != 1) fail(ErrorKind::InvalidModel, what, " has ", tensor.elements(), " elements, not one");
-  return integers(tensor)[0] != 0;
+  return integers(tensor)[0];
 }
 
-std::string label(const Node& node) { return node.origin.name.empty() ? node.name : node.origin.name; }
+bool truth(const Data& data, std::string_view what) { return only_integer(data, what) != 0; }
 
 std::vector<Data> run_if(const Node& node, std::vector<Data> inputs, BodySessions& bodies, Observer* observer) {
   const bool taken = truth(inputs.at(0), "its condition");
   const std::string_view branch = taken ? "then_branch" : "else_branch";
   inputs.erase(inputs.begin());
-  BodyObserver shown(observer, cat(label(node), "/", branch, "/"), "");
+  BodyObserver shown(observer, cat(node_label(node), "/", branch, "/"), "");
   return bodies.get(body_of(node, branch), inputs, true).run_in_order(std::move(inputs), observer == nullptr ? nullptr : &shown);
 }
 
-// Tensors of equal type joined along a new axis, or along `axis` of each.
-Tensor joined(const std::vector<Tensor>& parts, TensorType type, size_t axis, bool new_axis, bool backward) {
+// The size of so many elements in a row. Fails with Unsupported where they end inside a byte, as an odd number of 4-bit integers does.
+size_t whole_bytes(DType dtype, int64_t elements) {
+  const auto count = static_cast<size_t>(elements);
+  if (dtype != DType::String && count * bits_of(dtype) % 8 != 0) fail(ErrorKind::Unsupported, "slices of ", count, " elements of ", dtype);
+  return bytes_of(dtype, count);
+}
+
+// Tensors of equal type joined along a new axis.
+Tensor joined(const std::vector<Tensor>& parts, const TensorType& type, size_t axis, bool backward) {
   std::vector<int64_t> dims = type.shape.dims();
-  const auto count = static_cast<int64_t>(parts.size());
-  if (new_axis) {
-    dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis), count);
-  }
+  dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis), static_cast<int64_t>(parts.size()));
   Tensor result(TensorType{type.dtype, Shape(dims)});
   if (result.elements() == 0) return result;
   const auto outer = static_cast<size_t>(type.shape.elements(0, axis));
-  const size_t inner = bytes_of(type.dtype, static_cast<size_t>(type.shape.elements(axis, type.shape.rank())));
+  const size_t inner = whole_bytes(type.dtype, type.shape.elements(axis, type.shape.rank()));
   for (size_t part = 0; part < parts.size(); ++part) {
     const size_t at = backward ? parts.size() - 1 - part : part;
     if (!(parts[part].type() == type)) {
@@ -109,14 +86,14 @@ TensorType declared_type(const Graph& body, size_t output) {
 
 Tensor gathered(const std::vector<Tensor>& parts, const Graph& body, size_t output, size_t axis, bool backward) {
   const TensorType type = parts.empty() ? declared_type(body, output) : parts[0].type();
-  return joined(parts, type, std::min(axis, type.shape.rank()), true, backward);
+  return joined(parts, type, std::min(axis, type.shape.rank()), backward);
 }
 
 std::vector<Data> run_loop(const Node& node, std::vector<Data> inputs, BodySessions& bodies, Observer* observer) {
   const Graph& body = body_of(node, "body");
   const auto captures = static_cast<size_t>(integer_of(node, "captures", 0));
   if (inputs.size() < 2 + captures) fail(ErrorKind::InvalidModel, "it has ", inputs.size(), " inputs, not at least ", 2 + captures);
-  const int64_t limit = inputs[0] ? integers(inputs[0].tensor()).at(0) : INT64_MAX;
+  const int64_t limit = inputs[0] ? only_integer(inputs[0], "its trip count") : INT64_MAX;
   bool going = inputs[1] ? truth(inputs[1], "its condition") : true;
   std::vector<Data> carried(inputs.begin() + 2, inputs.end() - static_cast<std::ptrdiff_t>(captures));
   const std::vector<Data> captured(inputs.end() - static_cast<std::ptrdiff_t>(captures), inputs.end());
@@ -128,7 +105,7 @@ std::vector<Data> run_loop(const Node& node, std::vector<Data> inputs, BodySessi
     std::vector<Data> arguments{Tensor::scalar<int64_t>(iteration), Tensor::scalar<bool>(going)};
     std::ranges::copy(carried, std::back_inserter(arguments));
     std::ranges::copy(captured, std::back_inserter(arguments));
-    BodyObserver shown(observer, cat(label(node), "/body/"), cat("#", iteration));
+    BodyObserver shown(observer, cat(node_label(node), "/body/"), cat("#", iteration));
     Session& session = bodies.get(body, arguments, false);
     auto results = session.run_in_order(std::move(arguments), observer == nullptr ? nullptr : &shown);
     going = truth(results[0], "its body's condition");
@@ -152,7 +129,7 @@ Tensor slice_of(const Tensor& tensor, size_t axis, size_t at) {
     }
     return result;
   }
-  const size_t inner = bytes_of(tensor.dtype(), inner_elements);
+  const size_t inner = whole_bytes(tensor.dtype(), static_cast<int64_t>(inner_elements));
   for (size_t i = 0; i < outer && inner > 0; ++i) {
     std::memcpy(result.writable_bytes().data() + i * inner, tensor.bytes().data() + (i * count + at) * inner, inner);
   }
@@ -188,7 +165,7 @@ std::vector<Data> run_scan(const Node& node, std::vector<Data> inputs, BodySessi
       arguments.emplace_back(slice_of(inputs[kept + i].tensor(), axes[i], static_cast<size_t>(at)));
     }
     std::copy(inputs.end() - static_cast<std::ptrdiff_t>(captures), inputs.end(), std::back_inserter(arguments));
-    BodyObserver shown(observer, cat(label(node), "/body/"), cat("#", step));
+    BodyObserver shown(observer, cat(node_label(node), "/body/"), cat("#", step));
     Session& session = bodies.get(body, arguments, false);
     auto results = session.run_in_order(std::move(arguments), observer == nullptr ? nullptr : &shown);
     for (size_t i = 0; i < kept; ++i) carried[i] = std::move(results[i]);
@@ -203,7 +180,53 @@ std::vector<Data> run_scan(const Node& node, std::vector<Data> inputs, BodySessi
   return carried;
 }
 
+// The element that each input gives to round `step`: of a sequence that one, of all else itself.
+std::vector<Data> round_arguments(const std::vector<Data>& inputs, size_t own, size_t step) {
+  std::vector<Data> arguments;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    arguments.push_back(i < own && inputs[i].is_sequence() ? inputs[i].sequence().items[step] : inputs[i]);
+  }
+  return arguments;
+}
+
+std::vector<Data> run_sequence_map(const Node& node, const std::vector<Data>& inputs, BodySessions& bodies, Observer* observer) {
+  const Graph& body = body_of(node, "body");
+  const auto captures = static_cast<size_t>(integer_of(node, "captures", 0));
+  if (inputs.size() < 1 + captures) fail(ErrorKind::InvalidModel, "it has ", inputs.size(), " inputs, not at least ", 1 + captures);
+  const size_t own = inputs.size() - captures;
+  const size_t length = inputs[0].sequence().items.size();
+  for (size_t i = 1; i < own; ++i) {
+    if (!inputs[i].is_sequence() || inputs[i].sequence().items.size() == length) continue;
+    fail(ErrorKind::InvalidArgument, "its input ", i, " has ", inputs[i].sequence().items.size(), " elements, not ", length, " as input 0");
+  }
+  std::vector<Sequence> made(body.outputs().size());
+  for (size_t step = 0; step < length; ++step) {
+    std::vector<Data> arguments = round_arguments(inputs, own, step);
+    BodyObserver shown(observer, cat(node_label(node), "/body/"), cat("#", step));
+    Session& session = bodies.get(body, arguments, false);
+    auto results = session.run_in_order(std::move(arguments), observer == nullptr ? nullptr : &shown);
+    for (size_t i = 0; i < made.size(); ++i) made[i].items.push_back(std::move(results[i]));
+  }
+  return {made.begin(), made.end()};
+}
+
 }  // namespace
+
+ValueInfo BodyObserver::renamed(const ValueInfo& info) const {
+  ValueInfo result = info;
+  result.name = cat(prefix_, info.name, suffix_);
+  result.node = cat(prefix_, info.node);
+  return result;
+}
+
+const Graph& body_of(const Node& node, std::string_view key) {
+  const auto found = node.attributes.find(key);
+  const auto* body = found == node.attributes.end() ? nullptr : std::get_if<SubGraph>(&found->second);
+  if (body == nullptr || *body == nullptr) fail(ErrorKind::InvalidModel, "it has no '", key, "'");
+  return **body;
+}
+
+std::string node_label(const Node& node) { return node.origin.name.empty() ? node.name : node.origin.name; }
 
 bool is_shape_like(const Data& data) {
   return data.is_tensor() && data.tensor().elements() <= 64 && (is_integer(data.tensor().dtype()) || data.tensor().dtype() == DType::Bool);
@@ -223,25 +246,45 @@ std::string binding_key(const std::vector<Data>& inputs, bool with_values) {
 }
 
 Session& BodySessions::get(const Graph& body, const std::vector<Data>& inputs, bool bind_values) {
-  const bool bind = bind_values && value_plans_[&body] < value_plan_limit;
+  Sessions& known = sessions_.try_emplace(&body).first->second;
   for (const bool with_values : {true, false}) {
-    const auto found = sessions_.find({&body, binding_key(inputs, with_values)});
-    if (found != sessions_.end()) return *found->second;
+    if (const auto* const found = known.by_inputs.find(binding_key(inputs, with_values))) return **found;
   }
-  if (sessions_.size() >= session_limit) sessions_.clear();
+  const bool bind = bind_values && known.value_plans < value_plan_limit;
   std::vector<InputBinding> bindings;
   bindings.reserve(inputs.size());
   for (const Data& input : inputs) bindings.push_back({type_of(input), bind && is_shape_like(input) ? &input : nullptr});
   ++planned_;
-  if (bind) ++value_plans_[&body];
-  auto session = std::make_unique<Session>(make_body_plan(body, bindings, parent_));
-  return *(sessions_[{&body, binding_key(inputs, bind)}] = std::move(session));
+  if (bind) ++known.value_plans;
+  return *known.by_inputs.put(binding_key(inputs, bind), std::make_unique<Session>(make_body_plan(body, bindings, parent_)));
+}
+
+std::vector<const Session*> BodySessions::of(const Graph& body) const {
+  std::vector<const Session*> result;
+  const auto found = sessions_.find(&body);
+  if (found == sessions_.end()) return result;
+  for (const auto& [key, session] : found->second.by_inputs.entries()) result.push_back(session.get());
+  return result;
+}
+
+Session& BodySessions::get(const Graph& body, const std::vector<Type>& types) {
+  std::string key = "open;";
+  for (const Type& type : types) key += cat(to_text(type), ";");
+  Sessions& known = sessions_.try_emplace(&body).first->second;
+  if (const auto* const found = known.by_inputs.find(key)) return **found;
+  std::vector<InputBinding> bindings;
+  bindings.reserve(types.size());
+  for (const Type& type : types) bindings.push_back({type, nullptr});
+  ++planned_;
+  return *known.by_inputs.put(std::move(key), std::make_unique<Session>(make_body_plan(body, bindings, parent_)));
 }
 
 std::vector<Data> run_control_flow(const Node& node, std::vector<Data> inputs, BodySessions& bodies, Observer* observer) {
   if (node.op == "If") return run_if(node, std::move(inputs), bodies, observer);
   if (node.op == "Loop") return run_loop(node, std::move(inputs), bodies, observer);
   if (node.op == "Scan") return run_scan(node, std::move(inputs), bodies, observer);
+  if (is_generation(node)) return run_generation(node, inputs, bodies, observer);
+  if (node.op == "SequenceMap") return run_sequence_map(node, inputs, bodies, observer);
   fail(ErrorKind::Internal, node.op, " is no control flow");
 }
 

@@ -23,7 +23,7 @@ class Lifetimes {
  public:
   Lifetimes(const Graph& graph, const std::vector<Placement>& placements, const std::vector<Step>& steps, size_t host)
       : graph_(graph), placements_(placements), steps_(steps), host_(host), excluded_(graph.values().size()) {
-    for (size_t i = 0; i < graph.values().size(); ++i) excluded_[i] = graph.values()[i].constant || !is_known(graph.values()[i].type);
+    for (size_t i = 0; i < graph.values().size(); ++i) excluded_[i] = graph.values()[i].constant || !has_bytes(graph.values()[i].type);
     for (const ValueId id : graph.inputs()) on_host_outside_.push_back(Graph::index(id));
     for (const ValueId id : graph.outputs()) on_host_outside_.push_back(Graph::index(id));
     std::ranges::sort(on_host_outside_);
@@ -37,6 +37,12 @@ class Lifetimes {
 
  private:
   using Place = std::pair<size_t, size_t>;  // Device and value.
+
+  // Strings live beside the bytes of their tensor, so no arena holds them.
+  static bool has_bytes(const Type& type) {
+    const auto* tensor = std::get_if<TensorType>(&type);
+    return tensor != nullptr && tensor->is_known() && tensor->dtype != DType::String;
+  }
 
   bool is_planned(size_t device, size_t value) const {
     if (excluded_[value]) return false;

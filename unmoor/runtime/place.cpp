@@ -5,6 +5,8 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/ops/builder.h"
+#include "unmoor/passes/infer.h"
+#include "unmoor/runtime/generation.h"
 
 namespace unmoor {
 namespace {
@@ -24,6 +26,17 @@ bool is_shape_arithmetic(const OpCall& call) {
   if (call.node.op == "Shape" || call.node.op == "Size") return true;
   const auto small = [](const std::optional<Type>& type) { return !type || is_small_integer(*type); };
   return std::ranges::all_of(call.inputs, small) && std::ranges::all_of(call.outputs, is_small_integer);
+}
+
+// Sequences and maps never are on a device: they have no bytes of their own.
+std::string host_type(const OpCall& call) {
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.inputs[i] && !std::holds_alternative<TensorType>(*call.inputs[i])) return cat("input ", i, " is a ", *call.inputs[i]);
+  }
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    if (call.wants_output(i) && !std::holds_alternative<TensorType>(call.outputs[i])) return cat("output ", i, " is a ", call.outputs[i]);
+  }
+  return {};
 }
 
 std::string unknown_type(const OpCall& call) {
@@ -63,14 +76,16 @@ class Placer {
     if (all_ops().find(node.op) == nullptr) {
       placement.device = devices_.size() - 1;
       placement.state = State::Nobody;
-      placement.refusals.push_back({devices_[0]->info().id, "", no(Reason::NoKernel, "operator ", node.op, " is not known")});
+      placement.refusals.push_back({devices_[0]->info().id, "", no(Reason::NoKernel, why_absent(node.op))});
       return placement;
     }
     const OpCall call = call_for(graph_, node);
     const bool dynamic = !has_known_types(call);
     for (size_t device = 0; device < devices_.size(); ++device) {
       if (dynamic && !devices_[device]->info().host) {
-        placement.refusals.push_back({devices_[device]->info().id, "", no(Reason::Dynamic, unknown_type(call))});
+        const std::string on_host = host_type(call);
+        placement.refusals.push_back({devices_[device]->info().id, "",
+                                      on_host.empty() ? no(Reason::Dynamic, unknown_type(call)) : no(Reason::DType, on_host, ", which only the host holds")});
         continue;
       }
       placement.device = device;
@@ -110,6 +125,7 @@ bool expansion_fits(const OpCall& call, const Device& device, size_t depth) {
   }
   for (const Node& node : inner.nodes()) {
     const OpCall part = call_for(inner, node);
+    if (!has_known_types(part)) return false;  // Kernels are asked about known shapes only.
     if (choose_kernel(part, device, {}).kernel != nullptr) continue;
     if (depth == 0 || !has_expansion(node) || !expansion_fits(part, device, depth - 1)) return false;
   }
@@ -131,7 +147,7 @@ bool is_heavy(const Node& node) {
   const Op* const op = all_ops().find(node.op);
   if (op == nullptr) return true;
   return op->category == Category::Matrix || op->category == Category::Convolution || op->category == Category::Attention ||
-         op->category == Category::Recurrent;
+         op->category == Category::Recurrent || op->category == Category::Trees;
 }
 
 // Which nodes each node exchanges values with; a graph input or output is noted as `outside`.
@@ -160,14 +176,19 @@ struct Neighbours {
   }
 };
 
-// Light nodes of the wanted device that exchange values only with nodes on the host stay there: it saves two copies.
+// Light nodes of the wanted device that exchange values only with nodes on the host stay there: it saves two copies. Under Forbid only shape
+// arithmetic may.
 void keep_with_neighbours(const Graph& graph, const std::vector<std::shared_ptr<Device>>& devices, const PlanOptions& options,
                           std::vector<Placement>& placements) {
   if (devices.size() < 2) return;
   const Neighbours neighbours(graph);
   const size_t host = devices.size() - 1;
   std::vector<bool> seen(placements.size());
-  const auto is_light = [&](size_t i) { return placements[i].device == 0 && !is_heavy(graph.node(placements[i].node)); };
+  const auto is_light = [&](size_t i) {
+    const Node& node = graph.node(placements[i].node);
+    if (placements[i].device != 0 || is_heavy(node)) return false;
+    return options.fallback != Fallback::Forbid || is_shape_arithmetic(call_for(graph, node));
+  };
   for (size_t start = 0; start < placements.size(); ++start) {
     if (seen[start] || !is_light(start)) continue;
     std::vector<size_t> island{start};
@@ -214,15 +235,15 @@ std::string refusal_lines(const Graph& graph, const std::vector<Placement>& plac
 void check_known(const Graph& graph) {
   std::string unknown;
   for (const Node& node : graph.nodes()) {
-    if (all_ops().find(node.op) == nullptr) unknown += cat("\n  ", node.op, " '", label(node), "'");
+    if (all_ops().find(node.op) == nullptr) unknown += cat("\n  ", node.op, " '", label(node), "': ", why_absent(node.op));
   }
-  if (!unknown.empty()) fail(ErrorKind::Unsupported, "operators that nobody here knows:", unknown);
+  if (!unknown.empty()) fail(ErrorKind::Unsupported, "operators that nothing here can run:", unknown);
 }
 
 }  // namespace
 
 
-bool is_control_flow(const Node& node) { return node.op == "If" || node.op == "Loop" || node.op == "Scan"; }
+bool is_control_flow(const Node& node) { return runs_bodies(node) || is_generation(node); }
 
 bool has_known_types(const OpCall& call) {
   const auto known_input = [](const std::optional<Type>& type) { return !type || is_known(*type); };

@@ -17,7 +17,7 @@ struct Choice {
 Choice choose_kernel(const OpCall& call, const Device& device, const std::string& only);
 
 
-bool is_control_flow(const Node& node);  // If, Loop or Scan.
+bool is_control_flow(const Node& node);  // If, Loop, Scan, or a search for tokens.
 // All tensors with known shapes: what a kernel with buffers needs.
 bool has_known_types(const OpCall& call);
 

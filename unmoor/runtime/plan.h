@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <variant>
 #include <vector>
@@ -11,6 +10,8 @@
 #include "unmoor/passes/pass.h"
 
 namespace unmoor {
+
+class SharedConstants;
 
 enum class Fallback {
   Forbid,  // Planning fails before anything runs and lists every node that the first device refused.
@@ -79,6 +80,7 @@ struct PlanOptions {
   PassOptions passes = {};
   bool place_only = false;       // Decides where nodes run and prepares nothing: such a plan can be read, not run.
   std::string only_kernel = {};  // Force kernels of this name where they support the call: for conformance.
+  std::shared_ptr<SharedConstants> constants = {};  // Shared by the plans of one model; without it each plan uploads its own.
 };
 
 // A graph bound to devices: what runs where, in what order, with what copies, and why. Immutable once made; sessions share it.
@@ -99,10 +101,12 @@ struct Plan {
   std::string fallback_summary() const;
 };
 
-// Plans and prepares. If the last device is no host device, Fail with InvalidArgument unless everything fits. Under Forbid fails with
-// Unsupported and lists every refused node with its reasons.
+// Plans and prepares. Fails with InvalidArgument if the last device is no host device; under Forbid with Unsupported, listing every refused node
+// with its reasons, those in bodies of control flow too as far as their input types are known.
 std::shared_ptr<const Plan> make_plan(const Graph& graph, std::vector<std::shared_ptr<Device>> devices, const PlanOptions& options);
 // For bodies of control flow.
 std::shared_ptr<const Plan> make_body_plan(const Graph& body, const std::vector<InputBinding>& inputs, const Plan& parent);
+// What is known of a body's inputs before it runs: for a Loop or a Scan, those of its first round. Types may be unknown.
+std::vector<InputBinding> body_inputs(const Graph& graph, const Node& node, const Graph& body);
 
 }  // namespace unmoor

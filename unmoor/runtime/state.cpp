@@ -9,12 +9,17 @@
 namespace unmoor {
 namespace {
 
-constexpr size_t late_cache_limit = 4096;
+constexpr size_t late_limit = 16;  // Kernels kept that were prepared at run time, for each node: they hold packed weights.
 
 bool looks_into(const Tensor& tensor, Buffer& arena) {
   const std::byte* const from = arena.host();
   const std::byte* const at = tensor.bytes().data();
   return from != nullptr && at >= from && at < from + arena.bytes();
+}
+
+// What the data says, or what the plan says of a map, whose values' type an empty one does not tell.
+Type late_type(const Value& value, const Data& data) {
+  return data.is_map() && std::holds_alternative<MapType>(value.type) ? value.type : type_of(data);
 }
 
 }  // namespace
@@ -24,6 +29,7 @@ Session::State::State(std::shared_ptr<const Plan> plan)
   for (size_t i = 0; i < plan_->devices.size(); ++i) {
     streams_.push_back(plan_->devices[i]->make_stream());
     arenas_.push_back(plan_->memory.arena_bytes[i] > 0 ? plan_->devices[i]->allocate(plan_->memory.arena_bytes[i]) : nullptr);
+    uploading_.emplace_back();
     workspaces_.push_back(nullptr);
     if (plan_->memory.workspace_bytes[i] > 0) workspace(i, plan_->memory.workspace_bytes[i]);
   }
@@ -85,8 +91,29 @@ Data Session::State::anywhere(ValueId id, size_t device) {
   const Slot& slot = plan_->memory.slots[device][Graph::index(id)];
   Tensor tensor(std::get<TensorType>(plan_->graph.value(id).type));
   streams_[device]->download(tensor.writable_bytes(), *arenas_[device], slot.offset);
-  streams_[device]->synchronize();
+  synchronize(device);
   return tensor;
+}
+
+void Session::State::synchronize(size_t device) {
+  streams_[device]->synchronize();
+  uploading_[device].clear();
+}
+
+void Session::State::finish_uploads() {
+  for (size_t device = 0; device < uploading_.size(); ++device) {
+    if (!uploading_[device].empty()) synchronize(device);
+  }
+}
+
+void Session::State::abandon_uploads() {
+  for (size_t device = 0; device < uploading_.size(); ++device) {
+    try {
+      if (!uploading_[device].empty()) synchronize(device);
+    } catch (const Error&) {
+      uploading_[device].clear();  // The error that ends the run is on its way already.
+    }
+  }
 }
 
 Operand Session::State::operand(size_t device, ValueId id) {
@@ -126,6 +153,15 @@ Data Session::State::detached(Data data) const {
   return copy;
 }
 
+void Session::State::keep(ValueId id, Data made) {
+  const Value& value = plan_->graph.value(id);
+  const bool planned = made && is_known(value.type);
+  if (planned && (!made.is_tensor() || made.tensor().type() != std::get<TensorType>(value.type))) {
+    fail(ErrorKind::Internal, "value '", value.name, "' is ", type_of(made), ", but was planned as ", value.type);
+  }
+  host_values_[Graph::index(id)] = std::move(made);
+}
+
 std::vector<Data> Session::State::gather(const Node& node) {
   std::vector<Data> inputs;
   inputs.reserve(node.inputs.size());
@@ -158,7 +194,7 @@ void Session::State::run_values(const Kernel& kernel, const OpCall& call, const 
     if (id == no_value) continue;
     Data& made = outputs.all()[i];
     const bool in_place = is_planned(host_, id) && made.is_tensor() && made.tensor().bytes().data() == host_data(id).tensor().bytes().data();
-    if (!in_place) host_values_[Graph::index(id)] = detached(std::move(made));
+    if (!in_place) keep(id, detached(std::move(made)));
   }
 }
 
@@ -166,7 +202,7 @@ OpCall Session::State::late_call(const Node& node, const std::vector<Data>& inpu
   OpCall call{node, {}, {}, {}};
   for (size_t i = 0; i < inputs.size(); ++i) {
     const bool present = node.inputs[i] != no_value;
-    call.inputs.push_back(present ? std::optional<Type>(type_of(inputs[i])) : std::nullopt);
+    call.inputs.push_back(present ? std::optional<Type>(late_type(plan_->graph.value(node.inputs[i]), inputs[i])) : std::nullopt);
     const bool fixed = present && (plan_->graph.value(node.inputs[i]).constant || (with_values && is_shape_like(inputs[i])));
     call.constants.push_back(fixed && inputs[i].is_tensor() ? &inputs[i].tensor() : nullptr);
   }
@@ -174,11 +210,10 @@ OpCall Session::State::late_call(const Node& node, const std::vector<Data>& inpu
   return call;
 }
 
-const Session::State::Late& Session::State::late_for(const OpCall& call, Device& device, std::string binding) {
+const Session::State::Late& Session::State::late_for(const OpCall& call, Device& device, const std::string& binding) {
   const Node& node = call.node;
-  const std::pair<const Node*, std::string> key(&node, std::move(binding));
-  if (const auto found = late_cache_.find(key); found != late_cache_.end()) return found->second;
-  if (late_cache_.size() >= late_cache_limit) late_cache_.clear();
+  auto& known = late_cache_.try_emplace(&node, late_limit).first->second;
+  if (const Late* const found = known.find(binding)) return *found;
   ++late_;
   Late late;
   late.outputs = call.outputs;
@@ -193,7 +228,7 @@ const Session::State::Late& Session::State::late_for(const OpCall& call, Device&
   }
   if (late.kernel == nullptr) fail(ErrorKind::Unsupported, device.info().id, " has no kernel for ", node.op, " on these inputs");
   if (late.kernel->prepare) late.prepared = std::make_shared<const Prepared>(late.kernel->prepare(call, device));
-  return late_cache_[key] = std::move(late);
+  return known.put(binding, std::move(late));
 }
 
 void Session::State::run_late(const RunStep& step) {
@@ -220,7 +255,7 @@ void Session::State::run_late(const RunStep& step) {
       continue;
     }
     Tensor tensor(std::get<TensorType>(late.outputs[i]));
-    host_values_[Graph::index(node.outputs[i])] = tensor;
+    keep(node.outputs[i], tensor);
     held_.push_back(std::make_shared<TensorBuffer>(std::move(tensor)));
     outputs_.push_back({held_.back().get(), 0});
   }
@@ -245,14 +280,16 @@ void Session::State::copy_step(const CopyStep& step) {
   if (step.from == host_) {
     const Data data = host_data(step.value);
     streams_[step.to]->upload(*arenas_[step.to], plan_->memory.slots[step.to][index].offset, data.tensor().bytes());
-    streams_[step.to]->synchronize();
+    uploading_[step.to].push_back(data);
+    // In the host's arena the next step may write over it.
+    if (arenas_[host_] != nullptr && looks_into(data.tensor(), *arenas_[host_])) synchronize(step.to);
     return;
   }
   Buffer& from = *arenas_[step.from];
   const size_t offset = plan_->memory.slots[step.from][index].offset;
   Tensor to = is_planned(host_, step.value) ? host_data(step.value).tensor() : output_tensor(step.value);
   streams_[step.from]->download(to.writable_bytes(), from, offset);
-  streams_[step.from]->synchronize();
+  synchronize(step.from);
   if (!is_planned(host_, step.value)) host_values_[index] = std::move(to);
 }
 
@@ -264,7 +301,7 @@ void Session::State::call_step(const CallStep& step, Observer* observer) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == no_value) continue;
     if (i >= results.size()) fail(ErrorKind::InvalidModel, "its body gives ", results.size(), " values, not ", node.outputs.size());
-    host_values_[Graph::index(node.outputs[i])] = std::move(results[i]);
+    keep(node.outputs[i], std::move(results[i]));
   }
 }
 

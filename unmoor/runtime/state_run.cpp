@@ -80,6 +80,7 @@ void Session::State::trace(size_t index, const Step& step, Observer& observer) {
   if (const auto* copy = std::get_if<CopyStep>(&step)) {
     const auto start = Clock::now();
     execute(step, &observer);
+    if (copy->to != host_) synchronize(copy->to);  // So that the time is that of the copy.
     trace.milliseconds = milliseconds_since(start);
     trace.copied_bytes = copy->bytes;
     trace.device = plan_->devices[copy->to]->info().id;
@@ -114,14 +115,7 @@ void Session::State::release(size_t step) {
   for (const size_t value : freed_after_[step]) host_values_[value] = {};
 }
 
-std::vector<Data> Session::State::run(std::vector<Data> inputs, Observer* observer) {
-  const Graph& graph = plan_->graph;
-  if (inputs.size() != graph.inputs().size()) {
-    fail(ErrorKind::InvalidArgument, inputs.size(), " inputs were given, not ", graph.inputs().size());
-  }
-  std::ranges::fill(host_values_, Data());
-  for (size_t i = 0; i < inputs.size(); ++i) host_values_[Graph::index(graph.inputs()[i])] = checked_input(i, inputs[i]);
-  inputs.clear();
+void Session::State::run_steps(Observer* observer) {
   const bool traced = observer != nullptr && observer->wants_steps();
   for (size_t at = 0; at < plan_->steps.size(); ++at) {
     if (traced) {
@@ -132,6 +126,19 @@ std::vector<Data> Session::State::run(std::vector<Data> inputs, Observer* observ
     if (observer != nullptr) show(plan_->steps[at], *observer);
     release(at);
   }
+}
+
+std::vector<Data> Session::State::run(std::vector<Data> inputs, Observer* observer) {
+  const Graph& graph = plan_->graph;
+  if (inputs.size() != graph.inputs().size()) {
+    fail(ErrorKind::InvalidArgument, inputs.size(), " inputs were given, not ", graph.inputs().size());
+  }
+  std::ranges::fill(host_values_, Data());
+  for (size_t i = 0; i < inputs.size(); ++i) host_values_[Graph::index(graph.inputs()[i])] = checked_input(i, inputs[i]);
+  inputs.clear();
+  const UploadsEnd end(*this);
+  run_steps(observer);
+  finish_uploads();
   std::vector<Data> results;
   results.reserve(graph.outputs().size());
   for (const ValueId id : graph.outputs()) results.push_back(detached(host_data(id)));
@@ -143,6 +150,7 @@ std::vector<Data> Session::State::run_alone(size_t step, const std::vector<Data>
   const auto* run = step < plan_->steps.size() ? std::get_if<RunStep>(&plan_->steps[step]) : nullptr;
   if (run == nullptr) fail(ErrorKind::InvalidArgument, "step ", step, " cannot be run alone");
   const Placement& placement = plan_->placements[run->placement];
+  const UploadsEnd end(*this);
   const Node& node = plan_->graph.node(placement.node);
   std::ranges::fill(host_values_, Data());
   for (size_t i = 0; i < node.inputs.size(); ++i) {
@@ -150,9 +158,12 @@ std::vector<Data> Session::State::run_alone(size_t step, const std::vector<Data>
     if (id == no_value || plan_->graph.value(id).constant) continue;
     if (i >= inputs.size() || !inputs[i]) fail(ErrorKind::InvalidArgument, "input ", i, " of step ", step, " was not given");
     host_values_[Graph::index(id)] = fitted(plan_->graph.value(id), inputs[i], cat("input ", i, " of step ", step));
-    if (placement.device != host_) copy_step(CopyStep{id, host_, placement.device, 0});
+    // What the kernel does not read may have no place on its device, or one that is another value's at this step.
+    const bool read = run->prepared == nullptr || i >= run->prepared->unused_inputs.size() || !run->prepared->unused_inputs[i];
+    if (placement.device != host_ && read) copy_step(CopyStep{id, host_, placement.device, 0});
   }
   execute(plan_->steps[step], nullptr);
+  finish_uploads();
   std::vector<Data> results;
   for (const ValueId id : node.outputs) results.push_back(id == no_value ? Data() : detached(anywhere(id, placement.device)));
   std::ranges::fill(host_values_, Data());

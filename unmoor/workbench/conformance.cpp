@@ -14,7 +14,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr size_t batch = 256;        // Cases that a child prepares together, since compilers start slowly.
+constexpr size_t batch = 1024;       // Cases that a child prepares together, since compilers start slowly.
 constexpr double patience_s = 600;   // Silence of a child that is taken for a hang.
 
 std::optional<std::string> read_line(Child& child) {
@@ -33,7 +33,7 @@ class Batch {
   Batch(const std::vector<std::string>& command, std::span<const std::string> cases) : child_(command), cases_(cases) {
     std::string text;
     for (const std::string& each : cases) text += fmt::format("{}\n", each);
-    child_.write(std::as_bytes(std::span(text)));
+    child_.write(std::as_bytes(std::span(text)), child_patience(patience_s));
     child_.close_input();
   }
 
@@ -165,7 +165,7 @@ ConformanceResult conformance(const std::string& device, const std::vector<std::
       result.cases.push_back({cases[result.cases.size()], "failed", running.end()});
       size = batch;
     } else {
-      size = 1;  // It died while preparing: one by one, until the case is found.
+      size = (part.size() + 1) / 2;  // It died while preparing: by halves, until the case is found.
     }
   }
   return result;

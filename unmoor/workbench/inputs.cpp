@@ -50,7 +50,12 @@ double unit(uint64_t seed, uint64_t index) { return (static_cast<double>(mixed(s
 
 bool ends_with(const std::string& text, std::string_view end) { return text.size() >= end.size() && text.ends_with(end); }
 
-Data read_one(const std::string& path) { return ends_with(path, ".pb") ? read_onnx_tensor(path) : Data(read_npy(path)); }
+// Nothing in a .pb says what it holds: the input's type does, where it is no tensor.
+Data read_one(const std::string& path, const ValueInfo* wanted) {
+  if (!ends_with(path, ".pb")) return read_npy(path);
+  const bool is_tensor = wanted == nullptr || std::holds_alternative<TensorType>(wanted->type);
+  return read_onnx_tensor(path, is_tensor ? nullptr : &wanted->type);
+}
 
 }  // namespace
 
@@ -123,9 +128,11 @@ NamedData read_inputs(const std::vector<std::string>& texts, const std::vector<V
     }
     const size_t equals = text.rfind('=');
     if (equals != std::string::npos) {
-      inputs[text.substr(0, equals)] = read_one(text.substr(equals + 1));
+      const std::string name = text.substr(0, equals);
+      const auto found = std::ranges::find(wanted, name, &ValueInfo::name);
+      inputs[name] = read_one(text.substr(equals + 1), found == wanted.end() ? nullptr : &*found);
     } else if (wanted.size() == 1) {
-      inputs[wanted[0].name] = read_one(text);
+      inputs[wanted[0].name] = read_one(text, &wanted[0]);
     } else {
       fail(ErrorKind::InvalidArgument, "the model has ", wanted.size(), " inputs; say which one '", text, "' is for: NAME=", text);
     }

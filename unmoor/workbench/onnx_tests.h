@@ -22,7 +22,7 @@ struct OnnxTestResult {
 };
 
 // Runs every data set of a case. Outputs must have the dtype, the shape and, within |actual - expected| <= 1e-7 + 1e-3 |expected| (what
-// onnx.backend.test asks), the values of the files; integers, bools and strings exactly. A case whose values come from a random
+// onnx.backend.test asks; of bfloat16 it asks 2^-6), the values of the files; integers, bools and strings exactly. A case whose values come from a random
 // generator is judged by shape, dtype, the set of values and the share of zeros. Never throws on a broken case.
 OnnxTestResult run_onnx_test(const std::string& folder, const std::vector<std::shared_ptr<Device>>& devices);
 

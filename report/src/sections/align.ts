@@ -83,7 +83,7 @@ function layers(page: Page): HTMLElement | null {
       ...metric('single', 'max_abs'), ...metric('single', 'rel_l2'), ...metric('single', 'cosine'),
       ...metric('entire', 'max_abs'), ...metric('entire', 'rel_l2'), ...metric('entire', 'cosine'),
     ], { name: 'layers', limit: 12 })],
-    how: fill(W.layers_how, { atol: digits(num(page.doc.align?.atol)), rtol: digits(num(page.doc.align?.rtol)) }),
+    how: `${fill(page.doc.align?.atol_scaled_by_rms ? W.layers_how_scaled : W.layers_how, { atol: digits(num(page.doc.align?.atol)), rtol: digits(num(page.doc.align?.rtol)) })} ${W.layers_how_metrics}`,
   });
 }
 

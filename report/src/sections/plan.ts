@@ -12,7 +12,7 @@ const lane = 24;
 const gap = 30;
 
 function drawCopies(page: Page, copies: Copy[], lanes: number[], marks: SVGGElement, frame: Frame) {
-  const most = Math.max(...copies.map((copy) => num(copy.bytes) ?? 0), 1);
+  const most = copies.reduce((largest, copy) => Math.max(largest, num(copy.bytes) ?? 0), 1);
   let free = frame.left - 4;
   let heads = '';
   const texts: SVGTextElement[] = [];

@@ -1,6 +1,8 @@
 #include <gtest/gtest.h>
 
 #include "tests/unit/backend_cpu/support.h"
+#include "unmoor/ops/cases.h"
+#include "unmoor/tensor/convert.h"
 
 namespace unmoor::test {
 namespace {
@@ -66,6 +68,26 @@ TEST(CpuConv, convolutions_agree_with_loops_in_double) {
       }
     }
   });
+}
+
+// Inputs whose contributions to all taps do not fit in one band.
+TEST(CpuConv, large_transposed_convolutions_agree_with_the_reference) {
+  const auto device = open_cpu(2);
+  for (const char* const text : {"ConvTranspose f32[2,4,100,210]~small f32[4,16,4,4]~small! f32[16]~small! strides=[2,2] pads=[1,1,1,1]",
+                                 "ConvTranspose f32[1,2,400000]~small f32[2,3,4]~small! - strides=[3]"}) {
+    const CaseGraph graph = build_case(parse_case(text));
+    const OpCall call = call_for(graph.graph, graph.graph.nodes().back());
+    std::vector<Data> data{graph.inputs.at(0)};
+    std::vector<Tensor> tensors{graph.inputs[0].tensor()};
+    for (size_t i = 1; i < call.node.inputs.size(); ++i) {
+      const Tensor* const constant = call.node.inputs[i] == no_value ? nullptr : graph.graph.constant_tensor(call.node.inputs[i]);
+      data.push_back(constant == nullptr ? Data() : Data(*constant));
+      tensors.push_back(constant == nullptr ? Tensor() : *constant);
+    }
+    Outputs wanted(1);
+    run_reference(call, data, wanted);
+    EXPECT_LT(relative_error(run_kernel(*device, call, tensors).at(0), doubles(wanted.all()[0].tensor())), 1e-6) << text;
+  }
 }
 
 }  // namespace

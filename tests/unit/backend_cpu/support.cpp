@@ -49,7 +49,7 @@ std::shared_ptr<Device> open_cpu(size_t threads) {
   return device;
 }
 
-std::vector<Tensor> run_kernel(Device& device, const OpCall& call, const std::vector<Tensor>& inputs, const Kernel* kernel) {
+std::vector<Tensor> run_kernel(Device& device, const OpCall& call, const std::vector<Tensor>& inputs, const Kernel* kernel, bool in_place) {
   std::string refusals;
   for (const Kernel& one : device.kernels().find(call.node.op)) {
     if (kernel != nullptr) break;
@@ -77,6 +77,9 @@ std::vector<Tensor> run_kernel(Device& device, const OpCall& call, const std::ve
     if (!call.wants_output(i)) continue;
     results[i] = guarded(device, call.output(i).bytes());
     out[i] = {results[i].get(), guard};
+    if (i != 0 || !in_place) continue;
+    if (!inputs[0].bytes().empty()) std::memcpy(results[0]->host() + guard, inputs[0].bytes().data(), inputs[0].bytes().size());
+    in[0] = out[0];
   }
   const auto workspace = guarded(device, prepared.workspace_bytes);
   const auto stream = device.make_stream();
@@ -131,7 +134,7 @@ double relative_error(const Tensor& found, const std::vector<double>& wanted) {
 
 void for_each_target(const std::function<void(const std::string&)>& body) {
   const int64_t supported = hwy::SupportedTargets();
-  for (const int64_t target : {HWY_AVX3, HWY_AVX2, HWY_SSE4, HWY_STATIC_TARGET}) {
+  for (const int64_t target : {HWY_AVX3, HWY_AVX2, HWY_SSE4, HWY_SSSE3, HWY_STATIC_TARGET}) {
     if ((supported & target) == 0 && target != HWY_STATIC_TARGET) continue;
     hwy::SetSupportedTargetsForTest(target);
     hwy::GetChosenTarget().Update(target);

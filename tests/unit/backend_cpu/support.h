@@ -24,8 +24,10 @@ Tensor random_floats(Shape shape, uint32_t seed);
 std::shared_ptr<Device> open_cpu(size_t threads);
 
 // Runs the call by this kernel, or by the first that takes it where `kernel` is null. Outputs and workspace lie between guard bytes, which are
-// checked. Inputs that the kernel says it does not use are not given. Fails the test if there is no kernel.
-std::vector<Tensor> run_kernel(Device& device, const OpCall& call, const std::vector<Tensor>& inputs, const Kernel* kernel = nullptr);
+// checked. Inputs that the kernel says it does not use are not given. With `in_place` output 0 lies where input 0 does. Fails the test if there
+// is no kernel.
+std::vector<Tensor> run_kernel(Device& device, const OpCall& call, const std::vector<Tensor>& inputs, const Kernel* kernel = nullptr,
+                               bool in_place = false);
 std::vector<Tensor> run_by_hand(Device& device, const ByHand& by_hand);
 
 // ||a - b|| / ||b|| over finite elements; infinite if one is finite and the other is not, or if infinities or NaNs differ.

@@ -29,6 +29,14 @@ std::string only_file(const std::string& folder) {
   return path;
 }
 
+std::string largest_file(const std::string& folder) {
+  fs::directory_entry largest;
+  for (const auto& entry : fs::directory_iterator(folder)) {
+    if (largest.path().empty() || entry.file_size() > largest.file_size()) largest = entry;
+  }
+  return largest.path().string();
+}
+
 TEST(BinaryCache, gives_back_what_was_stored) {
   const TemporaryFolder folder;
   const BinaryCache cache(folder.path() + "/gpu");
@@ -111,7 +119,7 @@ class Setting {
 };
 
 KernelSource source(const std::string& entry, const std::string& body) {
-  return {.entry = entry, .text = "__kernel void " + entry + "(__global int* x) { " + body + " }", .options = {}, .signature = "m"};
+  return {.entry = entry, .text = "__kernel void " + entry + "(__global int* x) { " + body + " }", .signature = "m"};
 }
 
 TEST(Compiler, a_broken_kernel_is_named_with_the_compilers_words_and_harms_no_other) {
@@ -136,6 +144,64 @@ TEST(Compiler, a_child_that_dies_is_an_error_with_its_end) {
   EXPECT_NE(words.find("exit status 1"), std::string::npos) << words;
 }
 
+TEST(Compiler, a_broken_kernel_leaves_those_beside_it_to_be_compiled) {
+  UNMOOR_NEED_DEVICE();
+  auto& compiler = gpu_device(*device).compiler();
+  // So few share a program, and then a child: each is compiled again alone, in the order of their names.
+  compiler.kernel(source("m_broken", "x[0] = no_such_name;"));
+  const auto before = compiler.kernel(source("a_fine", "x[0] = 1;"));
+  const auto behind = compiler.kernel(source("z_fine", "x[0] = 2;"));
+  EXPECT_THROW(compiler.compile_missing(), Error);
+  compiler.compile_missing();
+  EXPECT_TRUE(before->is_loaded());
+  EXPECT_TRUE(behind->is_loaded());
+}
+
+// Two kernels that define the same names, each its own way, in one program.
+TEST(Compiler, kernels_of_one_program_do_not_see_each_others_names) {
+  UNMOOR_NEED_DEVICE();
+  const TemporaryFolder folder;
+  const Setting cache("XDG_CACHE_HOME", folder.path());
+  const auto own = make_opencl_backend()->open(0);
+  auto& compiler = gpu_device(*own).compiler();
+  std::vector<std::shared_ptr<CompiledKernel>> kernels;
+  for (const int value : {5, 7}) {
+    kernels.push_back(compiler.kernel({.entry = "same",
+                                       .text = cat("#define VALUE ", value, "\n#define HELPER static\nHELPER int value_of(void) { return VALUE; }\n",
+                                                   "__kernel __attribute__((reqd_work_group_size(64, 1, 1))) void same(__global int* x) ",
+                                                   "{ if (get_global_id(0) == 0) x[0] = value_of(); }\n"),
+                                       .signature = "m"}));
+  }
+  compiler.compile_missing();
+  // One program, and what says for each kernel where it is.
+  EXPECT_EQ(std::distance(fs::directory_iterator(folder.path() + "/unmoor/gpu"), fs::directory_iterator()), 3);
+  const auto stream = own->make_stream();
+  const auto buffer = own->allocate(4);
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    auto& ours = gpu_stream(*stream);
+    const Argument argument{.is_memory = true, .memory = ours.memory_of(*buffer)};
+    ours.launch(*kernels[i], {1, 1, 1}, std::span(&argument, 1));
+    int found = 0;
+    stream->download(std::as_writable_bytes(std::span(&found, 1)), *buffer, 0);
+    stream->synchronize();
+    EXPECT_EQ(found, i == 0 ? 5 : 7);
+  }
+}
+
+TEST(Compiler, a_child_that_hangs_is_ended_with_an_error) {
+  UNMOOR_NEED_DEVICE();
+  const TemporaryFolder folder;
+  const auto script = folder.path() + "/hangs";
+  write_file(script, "#!/bin/sh\ncat > /dev/null\nexec sleep 600\n");
+  fs::permissions(script, fs::perms::owner_all);
+  const Setting worker("UNMOOR_WORKER", script);
+  const Setting patience("UNMOOR_PATIENCE", "0.5");
+  auto& compiler = gpu_device(*device).compiler();
+  compiler.kernel(source("endless", "x[0] = 5;"));
+  const auto words = words_of_failure([&] { compiler.compile_missing(); });
+  EXPECT_NE(words.find("hung while it compiled endless"), std::string::npos) << words;
+}
+
 TEST(Compiler, a_cached_kernel_needs_no_child) {
   UNMOOR_NEED_DEVICE();
   const TemporaryFolder folder;
@@ -144,7 +210,7 @@ TEST(Compiler, a_cached_kernel_needs_no_child) {
   const auto first = make_opencl_backend()->open(0);
   gpu_device(*first).compiler().kernel(text);
   first->finish_preparation();
-  const auto kept = only_file(folder.path() + "/unmoor/gpu");
+  const auto kept = largest_file(folder.path() + "/unmoor/gpu");  // The program; beside it lies what says where in it the kernel is.
   ASSERT_FALSE(kept.empty());
   const Setting worker("UNMOOR_WORKER", "/bin/false");
   const auto second = make_opencl_backend()->open(0);

@@ -65,7 +65,13 @@ TEST(Stream, keeps_its_first_error_until_it_is_synchronised) {
   stream->upload(*buffer, 0, bytes);  // Too much; nothing is thrown yet.
   const auto event = stream->record();
   EXPECT_THROW(event->wait(), Error);
+  stream->upload(*buffer, 0, std::span(bytes).first(1));  // Not done: the stream has failed.
   EXPECT_THROW(stream->synchronize(), Error);
+  std::vector<std::byte> back(64);
+  stream->upload(*buffer, 0, std::span(bytes).first(64));
+  stream->download(back, *buffer, 0);
+  stream->synchronize();
+  EXPECT_TRUE(std::equal(back.begin(), back.end(), bytes.begin()));
 }
 
 TEST(Event, measures_device_time_and_orders_streams) {

@@ -1,11 +1,9 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
-#include <map>
-#include <set>
-#include <sstream>
 
 #include "unmoor/backends/gpu/device.h"
+#include "unmoor/backends/gpu/program.h"
 #include "unmoor/backends/gpu/texts.h"
 #include "unmoor/base/child.h"
 #include "unmoor/base/error.h"
@@ -35,7 +33,7 @@ class PaperDriver final : public Driver {
   void wait(Mark) override {}
   void wait(Queue, Mark) override {}
   double milliseconds(Mark, Mark) override { return 0; }
-  std::vector<std::byte> compile(const KernelSource&) override { fail(ErrorKind::Unsupported, "paper does not compile"); }
+  std::vector<std::byte> compile(std::span<const KernelSource>) override { fail(ErrorKind::Unsupported, "paper does not compile"); }
   Module load(std::span<const std::byte>) override { return Module{1}; }
   void release(Module) noexcept override {}
   Function function(Module, const std::string&) override { return Function{1}; }
@@ -68,25 +66,12 @@ std::vector<KernelSource> every_source() {
   return device.compiler().sources();
 }
 
-// The source in a namespace of its own, with its macros removed afterwards.
-std::string in_namespace(const KernelSource& source, size_t number) {
-  std::string text = cat("namespace kernel", number, " {\n", source.text, "\n}\n");
-  std::set<std::string> names;
-  std::istringstream lines(source.text);
-  for (std::string line; std::getline(lines, line);) {
-    if (!line.starts_with("#define ")) continue;
-    names.insert(line.substr(8, line.find_first_of(" (", 8) - 8));
-  }
-  for (const auto& name : names) text += cat("#undef ", name, "\n");
-  return text;
-}
-
 TEST(Dialect, every_kernel_is_also_plain_cpp) {
   const auto sources = every_source();
   ASSERT_GT(sources.size(), 50U);
   const auto host = host_prelude();
   std::string text(host.substr(host.find("#include")));
-  for (size_t i = 0; i < sources.size(); ++i) text += in_namespace(sources[i], i);
+  text += program_text(sources);
   const TemporaryFolder folder;
   const auto path = cat(folder.path(), "/kernels.cpp");
   write_file(path, text);

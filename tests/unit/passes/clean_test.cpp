@@ -158,5 +158,19 @@ TEST(Clean, every_pass_alone_keeps_the_meaning) {
   }
 }
 
+TEST(Clean, where_under_one_constant_condition_is_the_chosen_operand) {
+  for (const bool chosen : {false, true}) {
+    Sketch s;
+    const ValueId a = s.input("a", {2, 3});
+    const ValueId b = s.input("b", {1, 3});
+    Tensor condition(TensorType{DType::Bool, Shape{2, 1}});
+    for (std::byte& each : condition.writable_bytes()) each = std::byte{chosen};
+    const ValueId where = s.node("Where", {s.constant(condition), a, b});
+    const Graph result = optimized_and_checked(s.done({s.node("Neg", {where})}));
+    // The other operand would have to be spread, so that Where stays.
+    EXPECT_EQ(operators(result), chosen ? (Counts{{"Neg", 1}}) : (Counts{{"Neg", 1}, {"Where", 1}}));
+  }
+}
+
 }  // namespace
 }  // namespace unmoor::test

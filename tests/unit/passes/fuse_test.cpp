@@ -207,5 +207,28 @@ TEST(Preoptimized, folds_weights_once_and_leaves_sizes_open) {
   expect_same(graph, result, {random_tensor({DType::F32, {1, 4, 7, 7}}, 3)});
 }
 
+TEST(Fuse, softmax_weights_are_not_rounded_to_16_bits_before_their_product) {
+  for (const bool seen : {false, true}) {
+    Sketch s;
+    const ValueId scores = s.input("scores", {2, 4, 8});
+    const ValueId v = s.input("v", {2, 8, 3}, DType::F16);
+    const ValueId weights = s.node("Cast", {s.node("Softmax", {scores}, {{"axis", int64_t{-1}}})}, {{"to", int64_t{10}}});
+    const ValueId y = s.node("MatMul", {weights, v});
+    const Graph result = optimized(with_shapes(seen ? s.done({y, weights}) : s.done({y}), {}), {});
+    const auto* product = std::get_if<TensorType>(&result.value(result.outputs()[0]).type);
+    ASSERT_NE(product, nullptr);
+    EXPECT_EQ(product->dtype, DType::F16);
+    EXPECT_EQ(operators(result), (Counts{{"Softmax", 1}, {"Cast", seen ? 1 : 2}, {"MatMul", 1}})) << to_text(result);
+  }
+}
+
+TEST(Fuse, softmax_in_16_bits_before_a_product_is_done_in_float32) {
+  Sketch s;
+  const ValueId y = s.node("MatMul", {s.node("Softmax", {s.input("scores", {2, 4, 8}, DType::BF16)}), s.input("v", {2, 8, 3}, DType::BF16)});
+  const Graph result = optimized(with_shapes(s.done({y}), {}), {});
+  EXPECT_EQ(operators(result), (Counts{{"Softmax", 1}, {"Cast", 3}, {"MatMul", 1}})) << to_text(result);
+  EXPECT_EQ(std::get<TensorType>(result.value(result.outputs()[0]).type), (TensorType{DType::BF16, {2, 4, 3}}));
+}
+
 }  // namespace
 }  // namespace unmoor::test

@@ -106,6 +106,24 @@ TEST(Plan, a_light_node_between_refused_ones_stays_with_them) {
   EXPECT_EQ(plan->fallback_count(), 2U);
 }
 
+TEST(Plan, under_forbid_a_device_keeps_every_node_that_it_takes) {
+  Sketch body;
+  const ValueId inner = body.input("captured", {4});
+  const auto branch = std::make_shared<const Graph>(body.done({body.node("Sin", {inner})}));
+  Sketch sketch;
+  const ValueId condition = sketch.input("condition", {}, DType::Bool);
+  const ValueId x = sketch.input("x", {4});
+  const auto choose = [&](ValueId from) {
+    return sketch.node("If", {condition, from}, {{"then_branch", branch}, {"else_branch", branch}, {"captures", int64_t{1}}});
+  };
+  const Graph graph = sketch.done({choose(sketch.node("Cos", {choose(x)}))});
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"Sin", "Cos"});
+  PlanOptions options = unfused();
+  EXPECT_EQ(make_plan(graph, {fake, reference()}, options)->placements.at(1).state, State::Choice);
+  options.fallback = Fallback::Forbid;
+  EXPECT_EQ(make_plan(graph, {fake, reference()}, options)->placements.at(1).state, State::Native);
+}
+
 TEST(Plan, an_operator_is_expanded_on_its_device_before_it_falls_back) {
   Sketch sketch;
   const Graph graph = sketch.done({sketch.node("HardSwish", {sketch.input("x", {16})})});
@@ -184,6 +202,46 @@ TEST(Session, an_input_that_does_not_fit_is_named) {
   EXPECT_THAT(words({{"x", Tensor(TensorType{DType::I64, {4, 8}})}}), HasSubstr("is int64, not float32"));
 }
 
+// A host whose kernels give one element more than the operator does.
+class WrongHost : public FakeDevice {
+ public:
+  WrongHost() : FakeDevice({}) {
+    info_.id = "wrong";
+    info_.host = true;
+    Kernel kernel;
+    kernel.name = "wrong";
+    kernel.supports = [](const OpCall&) { return yes(); };
+    kernel.evaluate = [](const OpCall& call, std::span<const Data>, Outputs& out) {
+      Shape shape = call.output(0).shape;
+      shape.set(0, shape[0] + 1);
+      out.set(0, Tensor(TensorType{call.output(0).dtype, shape}));
+    };
+    table_.set_generic(std::move(kernel));
+  }
+  std::shared_ptr<Buffer> allocate(size_t bytes) override { return make_host_buffer(bytes); }
+  std::unique_ptr<Stream> make_stream() override { return make_host_stream(); }
+  const DeviceInfo& info() const override { return info_; }
+  const KernelTable& kernels() const override { return table_; }
+
+ private:
+  DeviceInfo info_;
+  KernelTable table_;
+};
+
+TEST(Session, a_kernel_that_gives_another_shape_than_was_planned_is_an_error) {
+  Sketch sketch;
+  const ValueId x = sketch.input("x", {4});
+  const Graph graph = sketch.done({sketch.node("Cos", {sketch.node("Sin", {x})})});
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"Cos"});
+  Session session(make_plan(graph, {fake, std::make_shared<WrongHost>()}, unfused()));
+  try {
+    (void)session.run({{"x", ramp({4})}});
+    ADD_FAILURE() << "it ran";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("was planned as float32[4]"));
+  }
+}
+
 TEST(Session, sessions_of_one_plan_run_at_the_same_time) {
   const auto plan = make_plan(small_net(), {make_cpu_backend()->open(0)}, {});
   const NamedData inputs{{"x", ramp({4, 8})}};
@@ -226,6 +284,64 @@ TEST(Session, an_observer_sees_every_value_and_step_also_on_a_device) {
   (void)session.run({{"x", ramp({4, 8})}}, &names);
   EXPECT_THAT(names.names, testing::ElementsAre("MatMul_0:0", "Softplus_1:0", "Sin_2:0", "MatMul_3:0", "Cos_4:0", "Add_5:0"));
   EXPECT_THAT(names.steps, testing::IsSupersetOf({"MatMul_0", "Softplus_1", "Sin_2", "MatMul_3", "Cos_4", "Add_5"}));
+}
+
+// Softplus and Sin on the host, whose arena gives both the same place; the product on the device.
+Graph reusing_net() {
+  Sketch sketch;
+  const ValueId x = sketch.input("x", {4, 8});
+  const ValueId product = sketch.node("MatMul", {sketch.node("Softplus", {x}), sketch.weights({8, 8})});
+  const ValueId sine = sketch.node("Exp", {sketch.node("Sin", {x})});
+  return sketch.done({sketch.node("Add", {product, sine})});
+}
+
+TEST(Session, a_device_may_do_its_uploads_late) {
+  for (const Graph& graph : {small_net(), reusing_net()}) {
+    auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"MatMul", "Cos"});
+    fake->late = true;
+    Session session(make_plan(graph, {fake, reference()}, unfused()));
+    for (const float start : {0.0F, -3.0F}) {
+      Tensor x = ramp({4, 8}, start);
+      const NamedData expected = run_on(graph, {reference()}, {{"x", x.clone()}});
+      const NamedData found = session.run({{"x", x}});
+      x.writable_span<float>()[0] = 100;  // It is the caller's again.
+      expect_near(expected, found);
+    }
+  }
+}
+
+TEST(Session, inputs_are_uploaded_without_waiting_for_the_device) {
+  Sketch sketch;
+  const ValueId x = sketch.input("x", {4, 8});
+  const ValueId y = sketch.input("y", {4, 8});
+  const ValueId z = sketch.input("z", {4, 8});
+  const Graph graph = sketch.done({sketch.node("Add", {sketch.node("Add", {x, y}), z})});
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"Add"});
+  Session session(make_plan(graph, {fake, reference()}, unfused()));
+  fake->counters.waits = 0;
+  (void)session.run({{"x", ramp({4, 8})}, {"y", ramp({4, 8})}, {"z", ramp({4, 8})}});
+  EXPECT_EQ(fake->counters.uploads, 3U);
+  EXPECT_EQ(fake->counters.waits, 1U);  // For the result.
+}
+
+TEST(ModelRunner, plans_of_one_model_share_the_weights_on_the_device) {
+  Sketch sketch;
+  Shape shape{1, 8};
+  shape.set_symbol(0, "batch");
+  const ValueId x = sketch.input("x", shape);
+  const ValueId a = sketch.node("MatMul", {x, sketch.weights({8, 8})});
+  const auto graph = std::make_shared<const Graph>(sketch.done({sketch.node("MatMul", {sketch.node("Cos", {a}), sketch.weights({8, 8})})}));
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"MatMul", "Cos"});
+  ModelRunner runner(graph, {fake, reference()}, unfused());
+  (void)runner.session_for({{"x", ramp({2, 8})}});
+  EXPECT_EQ(fake->counters.uploads, 2U);
+  EXPECT_EQ(fake->counters.waits, 1U);  // For both together.
+  (void)runner.session_for({{"x", ramp({3, 8})}});
+  EXPECT_EQ(fake->counters.uploads, 2U);
+  for (const int64_t batch : {2, 3}) {
+    const NamedData inputs{{"x", ramp({batch, 8})}};
+    expect_near(ModelRunner(graph, {reference()}, unfused()).run(inputs), runner.run(inputs));
+  }
 }
 
 TEST(ModelRunner, plans_once_for_each_set_of_shapes) {

@@ -67,6 +67,7 @@ KernelTable make_kernels() {
   add_cast_kernels(table);
   add_resize_kernels(table);
   add_recurrent_kernels(table);
+  add_tree_kernels(table);
   table.set_generic(generic_kernel());
   return table;
 }

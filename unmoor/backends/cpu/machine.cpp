@@ -39,6 +39,29 @@ std::string arch_name() {
 
 Packed pack_buffer(size_t floats) { return make_host_buffer(floats * sizeof(float)); }
 
+Packed PackedWeights::get(const Tensor& constant, const std::string& kind, size_t floats, const std::function<void(float*)>& pack) const {
+  const std::lock_guard lock(mutex_);
+  auto& known = entries_[{constant.bytes().data(), constant.bytes().size(), kind}];
+  std::shared_ptr<const Entry> entry = known.lock();
+  if (entry == nullptr) {
+    const Packed packed = pack_buffer(floats);
+    pack(floats_of(packed));
+    entry = std::make_shared<const Entry>(Entry{constant, packed});
+    known = entry;
+    std::erase_if(entries_, [](const auto& item) { return item.second.expired(); });
+  }
+  return {entry, entry->packed.get()};
+}
+
+size_t PackedWeights::bytes() const {
+  const std::lock_guard lock(mutex_);
+  size_t sum = 0;
+  for (const auto& [key, weak] : entries_) {
+    if (const auto entry = weak.lock()) sum += entry->packed->bytes();
+  }
+  return sum;
+}
+
 float* scratch(size_t slot, size_t floats) {
   thread_local std::array<Packed, 4> slots;
   Packed& buffer = slots.at(slot);

@@ -1,25 +1,55 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
+#include <map>
 #include <memory>
+#include <mutex>
 #include <string>
+#include <tuple>
 
 #include "unmoor/base/threads.h"
 #include "unmoor/hal/kernel.h"
 
 namespace unmoor::cpu {
 
-// What kernels need of the processor: its threads and its caches. Any thread.
+// Packed weights, shared by the copies of a prepared kernel's function and by all kernels that packed the same.
+using Packed = std::shared_ptr<Buffer>;
+Packed pack_buffer(size_t floats);
+inline float* floats_of(const Packed& packed) { return reinterpret_cast<float*>(packed->host()); }
+
+// What kernels packed, by the constant and by how it was packed: plans and sessions of one model share it. Lives as long as a kernel
+// holds it, and keeps its constant alive, so that the constant's memory names it. Any thread: one packs, the others wait.
+class PackedWeights {
+ public:
+  // `kind` says how: the layout with every size that decides it. Calls pack(to) for new ones, with `floats` floats of memory.
+  Packed get(const Tensor& constant, const std::string& kind, size_t floats, const std::function<void(float* to)>& pack) const;
+  size_t bytes() const;  // Of all that live.
+
+ private:
+  struct Entry {
+    Tensor constant;
+    Packed packed;
+  };
+  using Key = std::tuple<const std::byte*, size_t, std::string>;  // The constant's bytes, and the kind.
+
+  mutable std::mutex mutex_;  // Held while packing.
+  mutable std::map<Key, std::weak_ptr<const Entry>> entries_;
+};
+
+// What kernels need of the processor: its threads and its caches; and the device's packed weights. Any thread.
 class Machine {
  public:
   Machine();
   ThreadPool& pool() const { return *pool_; }
   size_t threads() const { return pool_->size(); }
   size_t l2_bytes() const { return l2_bytes_; }
+  const PackedWeights& weights() const { return weights_; }
 
  private:
   std::unique_ptr<ThreadPool> pool_;
   size_t l2_bytes_;
+  PackedWeights weights_;
 };
 
 // The opened device as kernels see it: `prepare` is only called with one of these.
@@ -35,11 +65,6 @@ inline const Machine& machine_of(Device& device) { return static_cast<CpuDevice&
 
 // "avx512", "avx2", "sse4", "neon", "scalar": the instruction set that kernels prepared now will use.
 std::string arch_name();
-
-// Packed weights, shared by the copies of a prepared kernel's function.
-using Packed = std::shared_ptr<Buffer>;
-Packed pack_buffer(size_t floats);
-inline float* floats_of(const Packed& packed) { return reinterpret_cast<float*>(packed->host()); }
 
 // A constant's floats, at any alignment: only for functions that read bytes, as packing does.
 inline const float* unaligned_floats(const Tensor& tensor) { return reinterpret_cast<const float*>(tensor.bytes().data()); }

@@ -38,7 +38,7 @@ void add_cast_kernels(Kernels& kernels) {
   const auto prepare = [](const OpCall& call, GpuDevice& device) {
     const auto from = call.input(0).dtype;
     const auto to = call.output(0).dtype;
-    return run_in_order(device, {elementwise({.label = "cast", .expression = expression_for(from, to), .input_types = {from},
+    return run_in_order(call, device, {elementwise({.label = "cast", .expression = expression_for(from, to), .input_types = {from},
                                               .inputs = {0}, .output_type = to},
                                              call)});
   };

@@ -1,72 +1,50 @@
 #include "unmoor/backends/gpu/compiler.h"
 
-#include <unistd.h>
-
+#include <algorithm>
 #include <array>
-#include <cerrno>
 #include <cstring>
 #include <future>
-#include <nlohmann/json.hpp>
+#include <iterator>
+#include <string_view>
 #include <utility>
 
-#include "unmoor/base/child.h"
+#include "unmoor/backends/gpu/program.h"
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
+#include "unmoor/base/sha256.h"
 
 namespace unmoor::gpu {
 namespace {
 
-using nlohmann::json;
-
-// A compiler that says nothing for so long hangs.
-constexpr double patience_seconds = 300;
-constexpr uint64_t most_message_bytes = uint64_t{1} << 30;
 // Fewer kernels than this are not worth a second child.
-constexpr size_t worth_two_children = 4;
+constexpr size_t worth_two_children = 8;
+// In one program: more save little, and make a cached program larger than those that use it need.
+constexpr size_t most_together = 16;
+
+constexpr size_t digest_letters = 64;
 
 std::string cache_path() {
   const auto folder = cache_folder();
   return folder.empty() ? folder : cat(folder, "/gpu");
 }
 
-std::span<const std::byte> bytes_of(const std::vector<uint8_t>& bytes) { return std::as_bytes(std::span(bytes)); }
+std::string program_key(std::string_view digest) { return cat("program ", digest); }
 
-bool write_all(int to, const std::vector<uint8_t>& message) {
-  const uint64_t size = message.size();
-  std::vector<uint8_t> framed(sizeof size);
-  std::memcpy(framed.data(), &size, sizeof size);
-  framed.insert(framed.end(), message.begin(), message.end());
-  for (size_t done = 0; done < framed.size();) {
-    const ssize_t written = ::write(to, framed.data() + done, framed.size() - done);
-    if (written < 0 && errno == EINTR) continue;
-    if (written <= 0) return false;
-    done += static_cast<size_t>(written);
+// Groups of about equal size.
+std::vector<KernelGroup> grouped(std::span<const KernelSource> kernels) {
+  const size_t count = (kernels.size() + most_together - 1) / most_together;
+  std::vector<KernelGroup> groups;
+  for (size_t i = 0; i < count; ++i) {
+    const auto part = kernels.subspan(kernels.size() * i / count, kernels.size() * (i + 1) / count - kernels.size() * i / count);
+    groups.emplace_back(part.begin(), part.end());
   }
-  return true;
-}
-
-// A framed message, or nothing if the child ended or hangs.
-std::vector<uint8_t> read_message(Child& child) {
-  uint64_t size = 0;
-  if (!child.read(std::as_writable_bytes(std::span(&size, 1)), patience_seconds) || size > most_message_bytes) return {};
-  std::vector<uint8_t> message(size);
-  return child.read(std::as_writable_bytes(std::span(message)), patience_seconds) ? message : std::vector<uint8_t>{};
-}
-
-[[noreturn]] void fail_on_child(Child& child, const std::string& entry, const std::string& device) {
-  child.close_input();
-  const auto end = child.finish(5);
-  auto words = child.errors();
-  while (!words.empty() && (words.back() == '\n' || words.back() == ' ')) words.pop_back();
-  fail(ErrorKind::Device, "the compiler of ", device, " ended while it compiled ", entry, " (", end.text(), ")",
-       words.empty() ? "" : ": ", words);
+  return groups;
 }
 
 }  // namespace
 
 CompiledKernel::~CompiledKernel() {
   if (function_ != Function{}) driver_->release(function_);
-  if (module_ != Module{}) driver_->release(module_);
 }
 
 bool CompiledKernel::is_loaded() {
@@ -74,11 +52,11 @@ bool CompiledKernel::is_loaded() {
   return function_ != Function{};
 }
 
-void CompiledKernel::load(std::span<const std::byte> binary) {
+void CompiledKernel::load(std::shared_ptr<LoadedProgram> program, const std::string& entry) {
   const std::lock_guard lock(mutex_);
   if (function_ != Function{}) return;
-  if (module_ == Module{}) module_ = driver_->load(binary);
-  function_ = driver_->function(module_, source_.entry);
+  function_ = driver_->function(program->module(), entry);
+  program_ = std::move(program);
 }
 
 void CompiledKernel::launch(Queue queue, std::array<uint32_t, 3> groups, std::span<const Argument> arguments) {
@@ -88,7 +66,9 @@ void CompiledKernel::launch(Queue queue, std::array<uint32_t, 3> groups, std::sp
 }
 
 Compiler::Compiler(std::shared_ptr<Driver> driver, std::string vendor, size_t device_index)
-    : driver_(std::move(driver)), vendor_(std::move(vendor)), device_index_(device_index), cache_(cache_path()) {}
+    : driver_(std::move(driver)),
+      target_{std::move(vendor), device_index, driver_->fingerprint(), driver_->info().name},
+      cache_(cache_path()) {}
 
 std::shared_ptr<CompiledKernel> Compiler::kernel(const KernelSource& source) {
   const std::lock_guard lock(mutex_);
@@ -98,45 +78,72 @@ std::shared_ptr<CompiledKernel> Compiler::kernel(const KernelSource& source) {
 }
 
 std::string Compiler::key_of(const KernelSource& source) const {
-  return cat(driver_->fingerprint(), "\n", source.entry, "\n", source.signature, "\n", source.options, "\n", source.text, "\n");
+  return cat(target_.fingerprint, "\n", source.entry, "\n", source.signature, "\n", source.text, "\n");
 }
 
-bool Compiler::load_from_cache(CompiledKernel& kernel) const {
-  const auto binary = cache_.find(key_of(kernel.source()));
-  if (!binary) return false;
+std::shared_ptr<LoadedProgram> Compiler::cached_program(const std::string& digest) {
+  auto& known = programs_[digest];
+  auto program = known.lock();
+  if (program != nullptr) return program;
+  const auto binary = cache_.find(program_key(digest));
+  if (!binary) return nullptr;
+  program = std::make_shared<LoadedProgram>(driver_, *binary);
+  known = program;
+  return program;
+}
+
+// A kernel's own file names the program that it is in: its digest, then its entry.
+bool Compiler::load_from_cache(CompiledKernel& kernel) {
+  const auto found = cache_.find(key_of(kernel.source()));
+  if (!found || found->size() <= digest_letters) return false;
+  const std::string text(reinterpret_cast<const char*>(found->data()), found->size());
   try {
-    kernel.load(*binary);
+    const auto program = cached_program(text.substr(0, digest_letters));
+    if (program != nullptr) kernel.load(program, text.substr(digest_letters));
+    return program != nullptr;
   } catch (const Error&) {
     return false;  // The driver does not take it any more: compile it again.
   }
-  return true;
 }
 
-void Compiler::compile(const std::vector<std::shared_ptr<CompiledKernel>>& missing) const {
-  if (missing.size() < worth_two_children) {
-    compile_in_child(missing, 0, 1);
-    return;
+// Loads and stores a program. Reads the map of kernels, which its caller's caller holds the lock for.
+void Compiler::take(const KernelGroup& group, std::span<const std::byte> binary) const {
+  const auto program = std::make_shared<LoadedProgram>(driver_, binary);
+  Sha256 hash;
+  for (const auto& kernel : group) hash.add(key_of(kernel));
+  const auto digest = hash.finish();
+  for (size_t i = 0; i < group.size(); ++i) kernels_.at(key_of(group[i]))->load(program, entry_in_program(group, i));
+  cache_.store(program_key(digest), binary);
+  for (size_t i = 0; i < group.size(); ++i) {
+    const auto place = cat(digest, entry_in_program(group, i));
+    cache_.store(key_of(group[i]), std::as_bytes(std::span(place)));
   }
-  auto other = std::async(std::launch::async, [&] { compile_in_child(missing, 1, 2); });
-  compile_in_child(missing, 0, 2);
-  other.get();
+}
+
+std::vector<CompileFailure> Compiler::compile(const std::vector<KernelSource>& missing) const {
+  const auto compile_part = [this](std::span<const KernelSource> part) {
+    return compile_in_child(target_, grouped(part), [this](const KernelGroup& group, std::span<const std::byte> binary) { take(group, binary); });
+  };
+  const auto all = std::span(missing);
+  if (missing.size() < worth_two_children) return compile_part(all);
+  auto other = std::async(std::launch::async, [&] { return compile_part(all.subspan(all.size() / 2)); });
+  auto failures = compile_part(all.first(all.size() / 2));
+  std::ranges::move(other.get(), std::back_inserter(failures));
+  return failures;
 }
 
 void Compiler::compile_missing() {
   const std::lock_guard lock(mutex_);
-  std::vector<std::shared_ptr<CompiledKernel>> missing;
+  std::vector<KernelSource> missing;
   for (const auto& [key, kernel] : kernels_) {
-    if (!kernel->is_loaded() && !load_from_cache(*kernel)) missing.push_back(kernel);
+    if (!kernel->is_loaded() && !load_from_cache(*kernel)) missing.push_back(kernel->source());
   }
   if (missing.empty()) return;
-  try {
-    compile(missing);
-  } catch (...) {
-    // A kernel that cannot be compiled must not fail every later plan.
-    std::erase_if(kernels_, [](const auto& item) { return !item.second->is_loaded(); });
-    throw;
-  }
+  const auto failures = compile(missing);
+  // A kernel that cannot be compiled must not fail every later plan.
+  for (const auto& failure : failures) kernels_.erase(key_of(failure.kernel));
   cache_.trim();
+  if (!failures.empty()) fail(ErrorKind::Device, failures[0].words);
 }
 
 std::vector<KernelSource> Compiler::sources() {
@@ -144,87 +151,6 @@ std::vector<KernelSource> Compiler::sources() {
   std::vector<KernelSource> result;
   for (const auto& [key, kernel] : kernels_) result.push_back(kernel->source());
   return result;
-}
-
-void Compiler::compile_in_child(const std::vector<std::shared_ptr<CompiledKernel>>& kernels, size_t first, size_t step) const {
-  json request{{"vendor", vendor_}, {"device", device_index_}, {"fingerprint", driver_->fingerprint()}, {"kernels", json::array()}};
-  for (size_t i = first; i < kernels.size(); i += step) {
-    const auto& source = kernels[i]->source();
-    request["kernels"].push_back(
-        {{"entry", source.entry}, {"text", source.text}, {"options", source.options}, {"signature", source.signature}});
-  }
-  const TemporaryFolder folder;  // The driver's own cache and temporary files.
-  Child child({own_program(), "--worker-compile"}, {cat("POCL_CACHE_DIR=", folder.path())});
-  const auto message = json::to_cbor(request);
-  const auto& first_entry = kernels[first]->source().entry;
-  if (!child.write(bytes_of(message))) fail_on_child(child, first_entry, driver_->info().name);
-  child.close_input();
-  for (size_t i = first; i < kernels.size(); i += step) {
-    const auto& source = kernels[i]->source();
-    const auto answer = json::from_cbor(read_message(child), true, false);
-    if (answer.is_discarded() || !answer.is_object()) fail_on_child(child, source.entry, driver_->info().name);
-    if (answer.contains("error")) {
-      fail(ErrorKind::Device, driver_->info().name, " cannot compile ", source.entry, ": ", answer.value("error", std::string()));
-    }
-    const auto& binary = answer.at("binary").get_binary();
-    cache_.store(key_of(source), bytes_of(binary));
-    kernels[i]->load(bytes_of(binary));
-  }
-}
-
-namespace {
-
-json compile_one(Driver& driver, const json& kernel) {
-  try {
-    const auto binary = driver.compile({.entry = kernel.at("entry").get<std::string>(),
-                                        .text = kernel.at("text").get<std::string>(),
-                                        .options = kernel.at("options").get<std::string>(),
-                                        .signature = kernel.at("signature").get<std::string>()});
-    std::vector<uint8_t> bytes(binary.size());
-    std::memcpy(bytes.data(), binary.data(), binary.size());
-    return {{"binary", json::binary(std::move(bytes))}};
-  } catch (const Error& error) {
-    return {{"error", error.what()}};
-  }
-}
-
-// An answer for each kernel of the request.
-bool serve(const std::vector<uint8_t>& message, int answers) {
-  const auto request = json::from_cbor(message);
-  const auto vendor_name = request.at("vendor").get<std::string>();
-  const auto* const vendor = vendor_named(vendor_name);
-  std::unique_ptr<Driver> driver;
-  std::string problem;
-  try {
-    if (vendor == nullptr) fail(ErrorKind::Unsupported, "no driver is named '", vendor_name, "'");
-    driver = vendor->open(request.at("device").get<size_t>());
-    const auto wanted = request.at("fingerprint").get<std::string>();
-    if (driver->fingerprint() != wanted) fail(ErrorKind::Device, "the worker sees another device: ", driver->fingerprint(), ", not ", wanted);
-  } catch (const Error& error) {
-    problem = error.what();
-  }
-  for (const auto& kernel : request.at("kernels")) {
-    const auto answer = problem.empty() ? compile_one(*driver, kernel) : json{{"error", problem}};
-    if (!write_all(answers, json::to_cbor(answer))) return false;
-  }
-  return true;
-}
-
-}  // namespace
-
-int compile_worker() {
-  const int answers = ::dup(STDOUT_FILENO);  // Whatever a driver prints must not mix with the answers.
-  ::dup2(STDERR_FILENO, STDOUT_FILENO);
-  std::vector<uint8_t> message;
-  std::array<uint8_t, 65536> part{};
-  ssize_t got = 0;
-  while ((got = ::read(STDIN_FILENO, part.data(), part.size())) > 0) message.insert(message.end(), part.begin(), part.begin() + got);
-  try {
-    return serve(message, answers) ? 0 : 1;
-  } catch (const std::exception& error) {
-    const auto words = cat("compile worker: ", error.what(), "\n");
-    return ::write(STDERR_FILENO, words.data(), words.size()) < 0 ? 3 : 2;
-  }
 }
 
 }  // namespace unmoor::gpu

@@ -24,7 +24,7 @@ Support conv_inputs(const OpCall& call, const Abilities& abilities) {
   if (call.input(1).shape.rank() != call.input(0).shape.rank()) return no(Reason::Rank, "weights of rank ", call.input(1).shape.rank());
   const auto groups = call.integer("group", 1);
   if (groups < 1 || call.input(1).shape[0] % groups != 0) return no(Reason::Attribute, "group is ", groups);
-  return yes();
+  return window_fits(window_of(call, kernel_shape(call)));
 }
 
 void add_picture(Launch& launch, const Window& window, int64_t out_channels, int64_t groups) {
@@ -102,10 +102,10 @@ void add_conv(Kernels& kernels, const std::string& op, const std::string& suffix
   };
   const auto prepare_tiled = [](const OpCall& call, GpuDevice& device) {
     const bool plain = is_plain_product(window_of(call, kernel_shape(call)), call.integer("group", 1));
-    return run_in_order(device, {gemm(plain ? pointwise_product(call) : conv_product(call), call)});
+    return run_in_order(call, device, {gemm(plain ? pointwise_product(call) : conv_product(call), call)});
   };
   kernels.add(op, cat("conv.gemm", suffix), tiled, prepare_tiled);
-  const auto prepare_direct = [](const OpCall& call, GpuDevice& device) { return run_in_order(device, {direct_conv(call)}); };
+  const auto prepare_direct = [](const OpCall& call, GpuDevice& device) { return run_in_order(call, device, {direct_conv(call)}); };
   kernels.add(op, cat("conv.direct", suffix), accepts, prepare_direct);
 }
 
@@ -115,7 +115,7 @@ void add_conv_transpose(Kernels& kernels) {
     if (auto answer = conv_inputs(call, abilities); !answer) return answer;
     const auto automatic = call.text("auto_pad", "NOTSET");
     if (automatic != "NOTSET" && automatic != "VALID") return no(Reason::Attribute, "auto_pad is ", automatic);
-    if (call.has_attribute("output_shape")) return no(Reason::Attribute, "output_shape is given");
+    if (!call.integers("output_shape").empty()) return no(Reason::Attribute, "output_shape is given");
     return yes();
   };
   const auto prepare = [](const OpCall& call, GpuDevice& device) {
@@ -127,7 +127,7 @@ void add_conv_transpose(Kernels& kernels) {
     launch.output(call, 0);
     add_picture(launch, window_of(call, kernel_shape(call)), call.input(1).shape[1] * groups, groups);
     launch.integer(call.has(2) ? 1 : 0).integer(count).elements(count);
-    return run_in_order(device, {std::move(launch)});
+    return run_in_order(call, device, {std::move(launch)});
   };
   kernels.add("ConvTranspose", "conv_transpose", supports, prepare);
 }

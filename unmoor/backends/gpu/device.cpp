@@ -100,8 +100,12 @@ void GpuStream::wait(const Event& event) {
 }
 
 void GpuStream::synchronize() {
-  enqueue([&] { driver_->finish(queue_); });
-  if (error_) std::rethrow_exception(error_);
+  try {
+    driver_->finish(queue_);  // Also after an error: the memory given to upload and download may go when this returns.
+  } catch (...) {
+    if (!error_) error_ = std::current_exception();
+  }
+  if (error_) std::rethrow_exception(std::exchange(error_, nullptr));
   if (may_fault_) check_faults();
 }
 

@@ -37,7 +37,6 @@ struct Argument {
 struct KernelSource {
   std::string entry;
   std::string text;
-  std::string options;
   std::string signature;
 };
 
@@ -74,8 +73,9 @@ class Driver {
   virtual void wait(Queue queue, Mark mark) = 0;  // Later work in the queue waits.
   virtual double milliseconds(Mark from, Mark to) = 0;
 
-  // Compiles in this process and launches once, so that the binary holds all that a launch needs: only in a worker.
-  virtual std::vector<std::byte> compile(const KernelSource& source) = 0;
+  // Compiles kernels as one program in this process and launches each once, so that the binary holds all that a launch needs: only in a
+  // worker. What they are called in it: entry_in_program.
+  virtual std::vector<std::byte> compile(std::span<const KernelSource> kernels) = 0;
   virtual Module load(std::span<const std::byte> binary) = 0;
   virtual void release(Module module) noexcept = 0;
   virtual Function function(Module module, const std::string& entry) = 0;

@@ -2,6 +2,7 @@
 #include <string_view>
 
 #include "unmoor/backends/gpu/elementwise.h"
+#include "unmoor/backends/gpu/move.h"
 #include "unmoor/base/error.h"
 
 namespace unmoor::gpu {
@@ -18,6 +19,7 @@ struct Rule {
   double p = 0;
   const char* q_name = "";
   double q = 0;
+  const char* turned = "";  // The operator that this one is with its inputs turned round: one kernel for both.
 };
 
 constexpr std::array rules{
@@ -63,7 +65,7 @@ constexpr std::array rules{
     Rule{"Add", "a + b", "a + b"},
     Rule{"Sub", "a - b", "a - b"},
     Rule{"Mul", "a * b", "a * b"},
-    Rule{"Div", "a / b", "b == 0 ? 0 : b + 1 == 0 ? -a : a / b"},
+    Rule{"Div", "a / b", "b == 0 ? 0 : b < 0 && b + 1 == 0 ? -a : a / b"},
     Rule{"Pow", "pow(a, b)", ""},
     Rule{"PRelu", "a < 0 ? a * b : a", ""},
     Rule{"And", "", "", "a && b"},
@@ -72,8 +74,8 @@ constexpr std::array rules{
     Rule{"Equal", "a == b", "a == b", "(a != 0) == (b != 0)", true},
     Rule{"Less", "a < b", "a < b", "", true},
     Rule{"LessOrEqual", "a <= b", "a <= b", "", true},
-    Rule{"Greater", "a > b", "a > b", "", true},
-    Rule{"GreaterOrEqual", "a >= b", "a >= b", "", true},
+    Rule{.op = "Greater", .real = "a < b", .integer = "a < b", .answers_bool = true, .turned = "Less"},
+    Rule{.op = "GreaterOrEqual", .real = "a <= b", .integer = "a <= b", .answers_bool = true, .turned = "LessOrEqual"},
 };
 
 std::string lower_case(std::string_view text) {
@@ -109,15 +111,16 @@ void add_rule(Kernels& kernels, const Rule& rule) {
   };
   const auto prepare = [&rule](const OpCall& call, GpuDevice& device) {
     const auto dtype = call.input(0).dtype;
-    Elementwise what{.label = lower_case(rule.op), .expression = expression_for(rule, dtype), .input_types = {}, .inputs = {},
-                     .output_type = call.output(0).dtype};
+    const bool turned = *rule.turned != '\0';
+    Elementwise what{.label = lower_case(turned ? rule.turned : rule.op), .expression = expression_for(rule, dtype), .input_types = {},
+                     .inputs = {}, .output_type = call.output(0).dtype};
     for (size_t i = 0; i < call.input_count(); ++i) {
-      what.inputs.push_back(i);
+      what.inputs.push_back(turned ? call.input_count() - 1 - i : i);
       what.input_types.push_back(dtype);
     }
     what.p = *rule.p_name == '\0' ? rule.p : call.real(rule.p_name, rule.p);
     what.q = *rule.q_name == '\0' ? rule.q : call.real(rule.q_name, rule.q);
-    return run_in_order(device, {elementwise(what, call)});
+    return run_in_order(call, device, {elementwise(what, call)});
   };
   kernels.add(rule.op, lower_case(rule.op), supports, prepare, !rule.answers_bool);
 }
@@ -133,6 +136,7 @@ void add_variadic(Kernels& kernels, const std::string& op, std::string (*step)(c
     return call.input(0).dtype == DType::Bool ? no(Reason::DType, "input 0 is bool") : can_broadcast(call);
   };
   const auto prepare = [op, step](const OpCall& call, GpuDevice& device) {
+    if (call.input_count() == 1) return copied(call);
     Elementwise what{.label = cat(lower_case(op), call.input_count()), .expression = "a", .input_types = {}, .inputs = {},
                      .output_type = call.output(0).dtype};
     for (size_t i = 0; i < call.input_count(); ++i) {
@@ -141,7 +145,7 @@ void add_variadic(Kernels& kernels, const std::string& op, std::string (*step)(c
       if (i > 0) what.expression = step(what.expression, std::string(1, static_cast<char>('a' + i)));
     }
     if (op == "Mean") what.expression = cat("(", what.expression, ") / ", call.input_count());
-    return run_in_order(device, {elementwise(what, call)});
+    return run_in_order(call, device, {elementwise(what, call)});
   };
   kernels.add(op, lower_case(op), supports, prepare);
 }
@@ -160,7 +164,7 @@ void add_where(Kernels& kernels) {
   };
   const auto prepare = [](const OpCall& call, GpuDevice& device) {
     const auto moved = integer_of_bytes(bytes_of(call.input(1).dtype, 1));
-    return run_in_order(device, {elementwise({.label = "where", .expression = "a ? b : c", .input_types = {DType::Bool, moved, moved},
+    return run_in_order(call, device, {elementwise({.label = "where", .expression = "a ? b : c", .input_types = {DType::Bool, moved, moved},
                                               .inputs = {0, 1, 2}, .output_type = moved},
                                              call)});
   };
@@ -172,7 +176,9 @@ void add_clip(Kernels& kernels) {
   const auto supports = [abilities](const OpCall& call) {
     if (auto answer = same_elements(call, abilities); !answer) return answer;
     for (size_t i = 1; i < 3; ++i) {
-      if (call.has(i) && call.input(i).shape.elements() != 1) return no(Reason::Attribute, "bound ", i, " is no scalar");
+      if (call.has(i) && (call.input(i).shape.elements() != 1 || call.input(i).shape.rank() > call.input(0).shape.rank())) {
+        return no(Reason::Size, "bound ", i, " is ", call.input(i).shape, ", no scalar");
+      }
     }
     return call.input(0).dtype == DType::Bool ? no(Reason::DType, "input 0 is bool") : yes();
   };
@@ -180,12 +186,13 @@ void add_clip(Kernels& kernels) {
     Elementwise what{.label = "clip", .expression = "a", .input_types = {}, .inputs = {0}, .output_type = call.output(0).dtype};
     const bool low = call.has(1);
     const bool high = call.has(2);
+    if (!low && !high) return copied(call);
     if (low) what.inputs.push_back(1);
     if (high) what.inputs.push_back(2);
     if (low) what.expression = larger("a", "b");
     if (high) what.expression = low ? smaller(larger("a", "b"), "c") : smaller("a", "b");
     what.input_types.assign(what.inputs.size(), call.input(0).dtype);
-    return run_in_order(device, {elementwise(what, call)});
+    return run_in_order(call, device, {elementwise(what, call)});
   };
   kernels.add("Clip", "clip", supports, prepare, true);
 }
@@ -196,7 +203,7 @@ void add_gelu(Kernels& kernels) {
   const auto prepare = [](const OpCall& call, GpuDevice& device) {
     const bool tanh = call.text("approximate", "none") == "tanh";
     const auto dtype = call.input(0).dtype;
-    return run_in_order(device, {elementwise({.label = tanh ? "gelu_tanh" : "gelu", .expression = tanh ? "gelu_tanh_of(a)" : "gelu_of(a)",
+    return run_in_order(call, device, {elementwise({.label = tanh ? "gelu_tanh" : "gelu", .expression = tanh ? "gelu_tanh_of(a)" : "gelu_of(a)",
                                               .input_types = {dtype}, .inputs = {0}, .output_type = dtype},
                                              call)});
   };

@@ -1,5 +1,6 @@
 #include "unmoor/backends/gpu/gemm.h"
 
+#include <limits>
 #include <string_view>
 #include <utility>
 
@@ -82,7 +83,8 @@ std::optional<Activation> activation_of(const OpCall& call) {
     double p;
     double q;
   };
-  constexpr std::array known{Known{"", 0, 0},       Known{"Relu", 0, 0}, Known{"Clip", 0, 0},
+  constexpr double top = std::numeric_limits<float>::max();
+  constexpr std::array known{Known{"", 0, 0},       Known{"Relu", 0, 0}, Known{"Clip", -top, top},
                              Known{"Sigmoid", 0, 0}, Known{"HardSigmoid", 0.2, 0.5}, Known{"HardSwish", 0, 0},
                              Known{"Swish", 1, 0},  Known{"Gelu", 0, 0}, Known{"GeluTanh", 0, 0},
                              Known{"LeakyRelu", 0.01, 0}, Known{"Tanh", 0, 0}};

@@ -12,7 +12,7 @@ void Kernels::add(const std::string& op, const std::string& kernel, std::functio
     try {
       auto fits = sizes_fit(call);
       return fits ? supports(call) : fits;
-    } catch (const Error& error) {
+    } catch (const std::exception& error) {
       return no(Reason::Attribute, error.what());  // An attribute or a constant that makes no sense.
     }
   };

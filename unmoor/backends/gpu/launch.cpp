@@ -142,11 +142,23 @@ void Launch::run(GpuStream& stream, const KernelArgs& arguments) const {
   stream.launch(*kernel_, groups_, bound);
 }
 
-Prepared run_in_order(GpuDevice& device, std::vector<Launch> launches, size_t workspace_bytes) {
+bool Launch::uses_input(size_t index) const {
+  return std::ranges::any_of(slots_, [index](const Slot& slot) { return slot.source == Source::Input && slot.index == index; });
+}
+
+Support rows_fit(int64_t count) {
+  constexpr int64_t most = int64_t{most_groups} * most_groups;
+  return count <= most ? yes() : no(Reason::Size, count, " rows, more than ", most);
+}
+
+Prepared run_in_order(const OpCall& call, GpuDevice& device, std::vector<Launch> launches, size_t workspace_bytes) {
   std::erase_if(launches, [](const Launch& launch) { return launch.is_empty(); });
   for (auto& launch : launches) launch.ready(device);
   Prepared prepared;
   prepared.workspace_bytes = workspace_bytes;
+  for (size_t i = 0; i < call.input_count(); ++i) {
+    prepared.unused_inputs.push_back(std::ranges::none_of(launches, [i](const Launch& launch) { return launch.uses_input(i); }));
+  }
   prepared.run = [&device, launches = std::move(launches)](Stream& stream, const KernelArgs& arguments) {
     for (const auto& launch : launches) {
       if (!launch.kernel().is_loaded()) device.compiler().compile_missing();

@@ -42,6 +42,7 @@ class Launch {
 
   void run(GpuStream& stream, const KernelArgs& arguments) const;
   bool is_empty() const { return groups_[0] == 0 || groups_[1] == 0 || groups_[2] == 0; }
+  bool uses_input(size_t index) const;
   CompiledKernel& kernel() const { return *kernel_; }
 
  private:
@@ -66,8 +67,11 @@ class Launch {
   std::shared_ptr<CompiledKernel> kernel_;          // Shared with the compiler and equal launches.
 };
 
-// Runs the launches in order. Kernels that are not compiled yet (a step prepared during a run) are compiled first.
-Prepared run_in_order(GpuDevice& device, std::vector<Launch> launches, size_t workspace_bytes = 0);
+// Runs the launches in order; inputs that none of them binds are unused. Kernels that are not compiled yet (a step prepared during a run)
+// are compiled first.
+Prepared run_in_order(const OpCall& call, GpuDevice& device, std::vector<Launch> launches, size_t workspace_bytes = 0);
+// So many rows are not too many work-groups.
+Support rows_fit(int64_t count);
 
 // Prepare functions get the shared interface; every device here is one of ours.
 GpuDevice& gpu_device(Device& device);

@@ -131,7 +131,7 @@ void add_matmul(Kernels& kernels, const std::string& op, const std::string& kern
     auto product = product_of(call, axes(call));
     product.alpha = call.real("alpha", 1);
     product.activation = *activation_of(call);
-    return run_in_order(device, {gemm(product, call)});
+    return run_in_order(call, device, {gemm(product, call)});
   };
   kernels.add(op, kernel, supports, prepare);
 }
@@ -147,7 +147,7 @@ void add_gemm(Kernels& kernels) {
     auto product = product_of(call, axes(call));
     product.alpha = call.real("alpha", 1);
     product.beta = call.real("beta", 1);
-    return run_in_order(device, {gemm(product, call)});
+    return run_in_order(call, device, {gemm(product, call)});
   };
   kernels.add("Gemm", "gemm", supports, prepare);
 }

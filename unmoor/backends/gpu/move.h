@@ -15,6 +15,8 @@ struct Move {
 };
 
 Launch move(const Move& what);
+// Output 0 gets the bytes of input 0, and no other input is read.
+Prepared copied(const OpCall& call);
 // The input's elements are whole bytes that one load moves.
 Support moves_bytes(const OpCall& call, size_t input);
 // The walk has no more axes than the kernel.

@@ -32,6 +32,18 @@ Launch move(const Move& what) {
   return launch;
 }
 
+Prepared copied(const OpCall& call) {
+  Prepared prepared;
+  prepared.run = [bytes = call.output(0).bytes()](Stream& stream, const KernelArgs& arguments) {
+    const auto& from = arguments.inputs[0];
+    const auto& to = arguments.outputs[0];
+    if (from.buffer != to.buffer || from.offset != to.offset) stream.copy(*to.buffer, to.offset, *from.buffer, from.offset, bytes);
+  };
+  prepared.unused_inputs.assign(call.input_count(), true);
+  prepared.unused_inputs[0] = false;
+  return prepared;
+}
+
 namespace {
 
 size_t element_bytes(const OpCall& call, size_t input) { return bytes_of(call.input(input).dtype, 1); }
@@ -44,7 +56,7 @@ void add_move(Kernels& kernels, const std::string& op, const std::string& kernel
     if (auto answer = accepts(call); !answer) return answer;
     return walks(move_of(call).walk);
   };
-  const auto prepare = [move_of](const OpCall& call, GpuDevice& device) { return run_in_order(device, {move(move_of(call))}); };
+  const auto prepare = [move_of](const OpCall& call, GpuDevice& device) { return run_in_order(call, device, {move(move_of(call))}); };
   kernels.add(op, kernel, supports, prepare);
 }
 
@@ -158,7 +170,7 @@ void add_concat(Kernels& kernels) {
                                .element_bytes = element_bytes(call, 0), .input = i, .output_first = at}));
       at += length;
     }
-    return run_in_order(device, std::move(launches));
+    return run_in_order(call, device, std::move(launches));
   };
   kernels.add("Concat", "concat", supports, prepare);
 }
@@ -180,7 +192,7 @@ void add_split(Kernels& kernels) {
       }
       at += length;
     }
-    return run_in_order(device, std::move(launches));
+    return run_in_order(call, device, std::move(launches));
   };
   kernels.add("Split", "split", supports, prepare);
 }
@@ -200,7 +212,7 @@ void add_gather(Kernels& kernels) {
                   {cat("TYPE ", element_name(integer_of_bytes(bytes))), cat("INDEX ", element_name(call.input(1).dtype))});
     launch.input_bytes(0, bytes).input(call, 1).output_bytes(0, bytes).faults().integer(in[axis]);
     launch.integer(call.input(1).shape.elements()).integer(in.elements(axis + 1, in.rank())).integer(count).elements(count);
-    return run_in_order(device, {std::move(launch)});
+    return run_in_order(call, device, {std::move(launch)});
   };
   kernels.add("Gather", "gather", supports, prepare);
 }
@@ -211,18 +223,17 @@ void add_copies(Kernels& kernels) {
     if (call.wants_output(1)) return no(Reason::Attribute, "a second output is wanted");
     return call.input(0).dtype == DType::String ? no(Reason::DType, "input 0 is string") : yes();
   };
-  const auto prepare = [](const OpCall& call, GpuDevice&) {
-    Prepared prepared;
-    prepared.run = [bytes = call.output(0).bytes()](Stream& stream, const KernelArgs& arguments) {
-      const auto& from = arguments.inputs[0];
-      const auto& to = arguments.outputs[0];
-      if (from.buffer != to.buffer || from.offset != to.offset) stream.copy(*to.buffer, to.offset, *from.buffer, from.offset, bytes);
-    };
-    return prepared;
-  };
-  for (const char* const op : {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity", "Dropout"}) {
+  const auto prepare = [](const OpCall& call, GpuDevice&) { return copied(call); };
+  for (const char* const op : {"Reshape", "Flatten", "Squeeze", "Unsqueeze", "Identity"}) {
     kernels.add(op, "copy", supports, prepare, true);
   }
+  const auto infers = [supports](const OpCall& call) {
+    const auto* const training = call.has(2) ? call.constant(2) : nullptr;
+    if (call.has(2) && training == nullptr) return no(Reason::Dynamic, "training_mode is known only at run time");
+    if (training != nullptr && integers(*training).at(0) != 0) return no(Reason::Attribute, "training_mode is true");
+    return supports(call);
+  };
+  kernels.add("Dropout", "copy", infers, prepare, true);
 }
 
 }  // namespace

@@ -2,6 +2,7 @@
 
 #include "unmoor/backends/gpu/driver.h"
 #include "unmoor/backends/gpu/opencl_devices.h"
+#include "unmoor/backends/gpu/program.h"
 #include "unmoor/base/error.h"
 
 namespace unmoor::gpu {
@@ -100,7 +101,7 @@ class OpenClDriver final : public Driver {
     return (static_cast<double>(end_of(to)) - static_cast<double>(end_of(from))) * 1e-6;
   }
 
-  std::vector<std::byte> compile(const KernelSource& source) override;
+  std::vector<std::byte> compile(std::span<const KernelSource> kernels) override;
   Module load(std::span<const std::byte> binary) override;
   void release(Module module) noexcept override { cl_.clReleaseProgram(of(module)); }
   Function function(Module module, const std::string& entry) override {
@@ -119,7 +120,7 @@ class OpenClDriver final : public Driver {
     return time;
   }
   void build(cl_program program, const std::string& options);
-  void launch_once(Module module, const KernelSource& source);
+  void launch_once(Module module, const std::string& entry, const std::string& signature);
   std::vector<std::byte> binary_of(cl_program program);
 
   const OpenCl& cl_ = opencl();
@@ -137,29 +138,30 @@ void OpenClDriver::build(cl_program program, const std::string& options) {
   fail(ErrorKind::Device, "clBuildProgram gives ", opencl_error(code), ": ", log.c_str());
 }
 
-std::vector<std::byte> OpenClDriver::compile(const KernelSource& source) {
-  const char* text = source.text.data();
-  const size_t size = source.text.size();
+std::vector<std::byte> OpenClDriver::compile(std::span<const KernelSource> kernels) {
+  const auto text = program_text(kernels);
+  const char* data = text.data();
+  const size_t size = text.size();
   cl_int code = CL_SUCCESS;
-  const auto program = cl_.clCreateProgramWithSource(context_, 1, &text, &size, &code);
+  const auto program = cl_.clCreateProgramWithSource(context_, 1, &data, &size, &code);
   check(code, "clCreateProgramWithSource");
   const std::shared_ptr<void> owner(nullptr, [&](void*) { cl_.clReleaseProgram(program); });
-  build(program, cat("-cl-std=CL1.2 ", source.options));
-  launch_once(handle<Module>(program), source);
+  build(program, "-cl-std=CL1.2");
+  for (size_t i = 0; i < kernels.size(); ++i) launch_once(handle<Module>(program), entry_in_program(kernels, i), kernels[i].signature);
   return binary_of(program);
 }
 
-void OpenClDriver::launch_once(Module module, const KernelSource& source) {
+void OpenClDriver::launch_once(Module module, const std::string& entry, const std::string& signature) {
   const Memory scratch = allocate(size_t{64} * 1024);
   const Queue queue = make_queue();
-  const Function kernel = function(module, source.entry);
+  const Function kernel = function(module, entry);
   const std::shared_ptr<void> owner(nullptr, [&](void*) {
     release(kernel);
     release(queue);
     release(scratch);
   });
   std::vector<Argument> arguments;
-  for (const char letter : source.signature) {
+  for (const char letter : signature) {
     Argument argument;
     argument.is_memory = letter == 'm';
     argument.memory = argument.is_memory ? scratch : Memory{};

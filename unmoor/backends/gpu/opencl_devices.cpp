@@ -2,6 +2,7 @@
 
 #include <algorithm>
 
+#include "unmoor/backends/gpu/driver.h"
 #include "unmoor/base/error.h"
 
 namespace unmoor::gpu {
@@ -45,19 +46,23 @@ std::string type_name(cl_device_type type) {
 OpenClDevice describe(cl_device_id id, const std::string& platform, std::string& reason) {
   OpenClDevice device;
   device.id = id;
+  cl_int name_code = CL_SUCCESS;
   cl_int code = CL_SUCCESS;
-  device.info.name = text_of(id, CL_DEVICE_NAME, code);
+  device.info.name = text_of(id, CL_DEVICE_NAME, name_code);
   device.type = number_of<cl_device_type>(id, CL_DEVICE_TYPE);
   const auto version = text_of(id, CL_DEVICE_VERSION, code);
   if (device.info.name.empty() || code != CL_SUCCESS) {
-    add_reason(reason, cat("a device of ", platform, " does not tell its name: clGetDeviceInfo gives ", opencl_error(code),
-                           cache_hint));
+    add_reason(reason, cat("a device of ", platform, " does not tell its name and version: clGetDeviceInfo gives ",
+                           opencl_error(name_code != CL_SUCCESS ? name_code : code), cache_hint));
     device.usable = false;
   } else if (version.starts_with("OpenCL 1.0") || version.starts_with("OpenCL 1.1")) {
     add_reason(reason, cat(device.info.name, " has ", version, ", but 1.2 is needed"));
     device.usable = false;
   } else if (number_of<cl_bool>(id, CL_DEVICE_AVAILABLE) == CL_FALSE || number_of<cl_bool>(id, CL_DEVICE_COMPILER_AVAILABLE) == CL_FALSE) {
     add_reason(reason, cat(device.info.name, " is not available, or has no compiler"));
+    device.usable = false;
+  } else if (const auto most = number_of<size_t>(id, CL_DEVICE_MAX_WORK_GROUP_SIZE); most < group_size) {
+    add_reason(reason, cat(device.info.name, " runs work-groups of at most ", most, " work-items, and ", group_size, " are needed"));
     device.usable = false;
   }
   device.info.versions = {{"driver", text_of(id, CL_DRIVER_VERSION, code)},

@@ -71,8 +71,14 @@ Support can_pad(const OpCall& call) {
     if (call.has(i) && call.constant(i) == nullptr) return no(Reason::Dynamic, "input ", i, " is known only at run time");
   }
   if (!mode_of(call)) return no(Reason::Attribute, "mode is ", call.text("mode", "constant"));
-  const auto axes = padding_of(call).in.size();
-  return axes <= most_axes ? yes() : no(Reason::Rank, axes, " axes, more than ", most_axes);
+  const auto padding = padding_of(call);
+  const auto axes = padding.in.size();
+  if (axes > most_axes) return no(Reason::Rank, axes, " axes, more than ", most_axes);
+  const auto fits = [](const std::vector<int64_t>& list) { return std::ranges::all_of(list, [](int64_t each) { return each < (int64_t{1} << 31); }); };
+  if (!fits(padding.in) || !fits(padding.out) || !fits(padding.before)) return no(Reason::Size, "an axis of 2^31 elements or more");
+  // Reflection counts to twice the length in 32 bits.
+  const bool short_enough = std::ranges::all_of(padding.in, [](int64_t length) { return length < (int64_t{1} << 30); });
+  return short_enough || *mode_of(call) == 0 ? yes() : no(Reason::Size, "an axis of 2^30 elements or more");
 }
 
 std::vector<int64_t> six(std::vector<int64_t> values, int64_t filling) {
@@ -94,7 +100,7 @@ Prepared prepare_pad(const OpCall& call, GpuDevice& device) {
   launch.output_bytes(0, bytes).integer(padding.first).integers(six(padding.in, 1)).integers(six(padding.out, 1)).integers(six(padding.before, 0));
   launch.integers(six(padding.steps, 0)).integer(*mode_of(call)).integer(call.has(2) ? 1 : 0).integer(count);
   launch.elements(count);
-  return run_in_order(device, {std::move(launch)});
+  return run_in_order(call, device, {std::move(launch)});
 }
 
 }  // namespace

@@ -11,7 +11,8 @@ void add_pool(Kernels& kernels, const std::string& op, const std::string& kernel
   const auto supports = [abilities](const OpCall& call) {
     if (auto answer = is_real(call, 0, abilities); !answer) return answer;
     if (call.wants_output(1)) return no(Reason::Attribute, "indices are wanted");
-    return is_picture(call);
+    if (auto answer = is_picture(call); !answer) return answer;
+    return window_fits(window_of(call, {}));
   };
   const auto prepare = [mean](const OpCall& call, GpuDevice& device) {
     const auto window = window_of(call, {});
@@ -22,7 +23,7 @@ void add_pool(Kernels& kernels, const std::string& op, const std::string& kernel
                                                     window.dilation[1], window.before[0], window.before[1], window.after[0],
                                                     window.after[1]});
     launch.integer(mean ? 1 : 0).integer(call.integer("count_include_pad", 0)).integer(count).elements(count);
-    return run_in_order(device, {std::move(launch)});
+    return run_in_order(call, device, {std::move(launch)});
   };
   kernels.add(op, kernel, supports, prepare);
 }

@@ -95,7 +95,7 @@ Prepared reduce(const OpCall& call, GpuDevice& device, const Rule& rule, const s
   } else {
     launch.elements(count);
   }
-  return run_in_order(device, {std::move(launch)});
+  return run_in_order(call, device, {std::move(launch)});
 }
 
 Support dtype_fits(const OpCall& call, const Rule& rule, const Abilities& abilities) {

@@ -88,8 +88,12 @@ Support split_axes(const OpCall& call, Plane& plane) {
   return yes();
 }
 
+// Places in tables are numbers of the input's dtype: a float32 counts to 2^24.
+constexpr int64_t longest_axis = int64_t{1} << 24;
+
 Support can_resize(const OpCall& call, const Abilities& abilities) {
   if (auto answer = is_real(call, 0, abilities); !answer) return answer;
+  if (call.input(0).shape.elements() == 0) return no(Reason::Size, "input 0 is empty");
   for (size_t i = 1; i < 4; ++i) {
     if (call.has(i) && call.input(i).shape.elements() > 0 && call.constant(i) == nullptr) {
       return no(Reason::Dynamic, "input ", i, " is known only at run time");
@@ -101,7 +105,9 @@ Support can_resize(const OpCall& call, const Abilities& abilities) {
   }
   if (const auto unknown = unknown_choice(rule_of(call)); !unknown.empty()) return no(Reason::Attribute, unknown);
   Plane plane;
-  return split_axes(call, plane);
+  if (auto answer = split_axes(call, plane); !answer) return answer;
+  const int64_t longest = std::max(plane.rows.in, plane.columns.in);
+  return longest <= longest_axis ? yes() : no(Reason::Size, "an axis of ", longest, ", more than ", longest_axis);
 }
 
 template <class T>
@@ -125,7 +131,7 @@ Prepared prepare_resize(const OpCall& call, GpuDevice& device) {
   launch.output(call, 0).integers({plane.rows.in, plane.middle, plane.columns.in, plane.inner, plane.rows.out, plane.columns.out,
                                    rows.taps, columns.taps});
   launch.real(call.real("extrapolation_value", 0)).integer(count).elements(count);
-  return run_in_order(device, {std::move(launch)});
+  return run_in_order(call, device, {std::move(launch)});
 }
 
 }  // namespace

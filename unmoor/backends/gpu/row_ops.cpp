@@ -22,8 +22,10 @@ Support all_real(const OpCall& call, const Abilities& abilities) {
 void add_softmax(Kernels& kernels, const std::string& op, const std::string& kernel, bool logarithm) {
   const auto abilities = kernels.abilities();
   const auto supports = [abilities](const OpCall& call) {
-    if (call.input(0).shape.rank() == 0) return no(Reason::Rank, "input 0 is a scalar");
-    return is_real(call, 0, abilities);
+    const auto& shape = call.input(0).shape;
+    if (shape.rank() == 0) return no(Reason::Rank, "input 0 is a scalar");
+    const int64_t length = shape[shape.axis(call.integer("axis", -1))];
+    return all_of(is_real(call, 0, abilities), rows_fit(shape.elements() / std::max<int64_t>(length, 1)));
   };
   const auto prepare = [logarithm](const OpCall& call, GpuDevice& device) {
     const auto& shape = call.input(0).shape;
@@ -33,7 +35,7 @@ void add_softmax(Kernels& kernels, const std::string& op, const std::string& ker
     Launch launch("softmax", with_groups(text::unmoor_backends_gpu_kernels_softmax_inc), real_defines(call.output(0).dtype));
     launch.input(call, 0).output(call, 0).integers({rows, shape[axis], step, logarithm ? 1 : 0});
     launch.rows(shape[axis] == 0 ? 0 : rows);
-    return run_in_order(device, {std::move(launch)});
+    return run_in_order(call, device, {std::move(launch)});
   };
   kernels.add(op, kernel, supports, prepare);
 }
@@ -53,13 +55,7 @@ Prepared normalize(const OpCall& call, GpuDevice& device, const Rows& rows) {
   launch.integers({rows.count, rows.length, rows.channels, rows.centre ? 1 : 0, rows.has_bias ? 1 : 0, call.wants_output(1) ? 1 : 0,
                    call.wants_output(2) ? 1 : 0});
   launch.real(call.real("epsilon", 1e-5)).rows(rows.length == 0 ? 0 : rows.count);
-  return run_in_order(device, {std::move(launch)});
-}
-
-// scale and bias have an element for each place that is normalised.
-Support fits_the_row(const OpCall& call, size_t input, int64_t length) {
-  if (!call.has(input) || call.input(input).shape.elements() == length) return yes();
-  return no(Reason::Attribute, "input ", input, " is ", to_text(call.input(input)), ", not ", length, " elements");
+  return run_in_order(call, device, {std::move(launch)});
 }
 
 void add_layer_norm(Kernels& kernels, const std::string& op, const std::string& kernel, bool centre) {
@@ -72,8 +68,8 @@ void add_layer_norm(Kernels& kernels, const std::string& op, const std::string& 
     for (size_t i = 1; i < 3; ++i) {
       if (call.wants_output(i) && call.output(i).dtype != call.output(0).dtype) return no(Reason::DType, "output ", i, " differs");
     }
-    const int64_t length = shape.elements(axis, shape.rank());
-    return all_of(fits_the_row(call, 1, length), fits_the_row(call, 2, length));
+    if (shape.elements(axis, shape.rank()) == 0) return no(Reason::Size, "rows of no elements");
+    return all_of(rows_fit(shape.elements(0, axis)), is_row_of(call, 1, axis), is_row_of(call, 2, axis));
   };
   const auto prepare = [centre](const OpCall& call, GpuDevice& device) {
     const auto& shape = call.input(0).shape;
@@ -89,7 +85,7 @@ void add_instance_norm(Kernels& kernels) {
   const auto supports = [abilities](const OpCall& call) {
     if (call.input(0).shape.rank() < 3) return no(Reason::Rank, "input 0 has rank ", call.input(0).shape.rank());
     if (const auto layout = call.text("layout", "NCHW"); layout != "NCHW") return no(Reason::Layout, "the layout is ", layout);
-    return all_real(call, abilities);
+    return all_of(all_real(call, abilities), rows_fit(call.input(0).shape.elements(0, 2)));
   };
   const auto prepare = [](const OpCall& call, GpuDevice& device) {
     const auto& shape = call.input(0).shape;
@@ -113,7 +109,7 @@ void add_batch_norm(Kernels& kernels) {
     for (size_t i = 0; i < 5; ++i) launch.input(call, i);
     launch.output(call, 0).integer(shape[1]).integer(shape.elements(2, shape.rank())).real(call.real("epsilon", 1e-5));
     launch.integer(shape.elements()).elements(shape.elements());
-    return run_in_order(device, {std::move(launch)});
+    return run_in_order(call, device, {std::move(launch)});
   };
   kernels.add("BatchNormalization", "batch_norm", supports, prepare, true);
 }

@@ -44,7 +44,7 @@ Window window_of(const OpCall& call, const std::vector<int64_t>& kernel) {
   window.channels = shape[1];
   window.in = spatial(shape);
   window.out = spatial(call.output(0).shape);
-  window.kernel = pair_of(call.integers("kernel_shape", kernel), 1);
+  window.kernel = pair_of(kernel.empty() ? call.integers("kernel_shape") : kernel, 1);
   window.stride = pair_of(call.integers("strides"), 1);
   window.dilation = pair_of(call.integers("dilations"), 1);
   const auto pads = call.integers("pads");
@@ -59,6 +59,18 @@ Window window_of(const OpCall& call, const std::vector<int64_t>& kernel) {
   if (automatic == "VALID") window.before = window.after = {0, 0};
   if (automatic == "SAME_UPPER" || automatic == "SAME_LOWER") pad_to_same(window, automatic == "SAME_UPPER");
   return window;
+}
+
+Support window_fits(const Window& window) {
+  constexpr int64_t most_reach = (int64_t{1} << 31) - 1;
+  constexpr int64_t most_taps = int64_t{1} << 20;
+  for (size_t axis = 0; axis < 2; ++axis) {
+    const int64_t reach = (window.out[axis] - 1) * window.stride[axis] + (window.kernel[axis] - 1) * window.dilation[axis] + 1;
+    const int64_t padded = window.in[axis] + window.before[axis] + window.after[axis];
+    if (std::max(reach, padded) > most_reach) return no(Reason::Size, "a window over ", std::max(reach, padded), " places with padding");
+  }
+  const int64_t taps = window.kernel[0] * window.kernel[1];
+  return taps <= most_taps ? yes() : no(Reason::Size, "a window of ", taps, " taps, more than ", most_taps);
 }
 
 }  // namespace unmoor::gpu

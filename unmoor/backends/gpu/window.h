@@ -23,7 +23,9 @@ struct Window {
 
 // Input 0 has one or two spatial axes, and the layout is NCHW.
 Support is_picture(const OpCall& call);
-// From the attributes kernel_shape, strides, dilations, pads and auto_pad; `kernel` is what kernel_shape is without the attribute.
+// From the attributes strides, dilations, pads and auto_pad, and `kernel`, or the attribute kernel_shape where that is empty.
 Window window_of(const OpCall& call, const std::vector<int64_t>& kernel);
+// Places reach into the padding in 32 bits, and one work-item walks all taps.
+Support window_fits(const Window& window);
 
 }  // namespace unmoor::gpu

@@ -85,7 +85,11 @@ Data read_map(std::string_view bytes, TensorReader& tensors, int depth) {
 
 Data read_as(const Type& type, std::string_view bytes, TensorReader& tensors) {
   if (std::holds_alternative<SequenceType>(type)) return Sequence{read_items(bytes, tensors, 0)};
-  if (std::holds_alternative<MapType>(type)) return read_map(bytes, tensors, 0);
+  if (const auto* wanted = std::get_if<MapType>(&type)) {
+    const Data map = read_map(bytes, tensors, 0);
+    if (!map.map().values.empty() || wanted->key != DType::String) return map;
+    return Map{Tensor::of_strings({0}, {}), {}};  // Nothing else tells what the keys of an empty one are.
+  }
   if (std::holds_alternative<OptionalType>(type)) {
     auto items = read_items(bytes, tensors, 0);
     return items.empty() ? Data() : items[0];
@@ -145,6 +149,9 @@ void write_onnx_tensor(const Data& data, const std::string& name, const std::str
     write_items(writer, data.sequence().items, name);
   } else {
     fail(ErrorKind::Unsupported, "only tensors and sequences of them can be written, not a map or nothing");
+  }
+  if (bytes.size() > most_bytes) {
+    fail(ErrorKind::Unsupported, "'", name, "' takes ", bytes.size(), " bytes, more than the 2 GiB that protobuf can hold");
   }
   write_file(path, bytes);
 }

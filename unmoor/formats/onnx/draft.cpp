@@ -93,6 +93,7 @@ template std::optional<float> NodeDraft::take(std::string_view);
 template std::optional<std::string> NodeDraft::take(std::string_view);
 template std::optional<std::vector<int64_t>> NodeDraft::take(std::string_view);
 template std::optional<std::vector<float>> NodeDraft::take(std::string_view);
+template std::optional<std::vector<std::string>> NodeDraft::take(std::string_view);
 
 ValueId NodeDraft::constant(Tensor tensor) {
   const ValueId id = graph_.add_constant(cat(node.name, "/constant"), std::move(tensor));

@@ -1,6 +1,7 @@
 #include "unmoor/backends/cpu/kernels/activation.h"
 
 #include <array>
+#include <limits>
 
 namespace unmoor::cpu {
 
@@ -39,8 +40,8 @@ void set_activation(const OpCall& call, Epilogue& epilogue) {
   if (name == "Relu") {
     epilogue.low = 0;
   } else if (name == "Clip") {
-    if (!params.empty()) epilogue.low = params[0];
-    if (params.size() > 1) epilogue.high = params[1];
+    epilogue.low = params.empty() ? std::numeric_limits<float>::lowest() : params[0];
+    epilogue.high = params.size() > 1 ? params[1] : std::numeric_limits<float>::max();
   }
   for (const Named& one : named) {
     if (one.name == name) {

@@ -190,10 +190,12 @@ std::string lower(std::string_view op) {
 }  // namespace
 
 void add_binary_kernels(KernelTable& table) {
-  for (const char* op : {"Add", "Sub", "Mul", "Div", "Min", "Max", "Pow", "PRelu", "Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual",
-                         "And", "Or", "Xor"}) {
-    table.add(op, {.name = cat("cpu.", lower(op), ".broadcast"), .supports = supports_binary, .prepare = prepare_binary, .in_place = true});
-  }
+  const auto add = [&table](const char* op, bool in_place) {
+    table.add(op, {.name = cat("cpu.", lower(op), ".broadcast"), .supports = supports_binary, .prepare = prepare_binary, .in_place = in_place});
+  };
+  for (const char* op : {"Add", "Sub", "Mul", "Div", "Min", "Max", "Pow", "PRelu", "And", "Or", "Xor"}) add(op, true);
+  // Not in place: int64[1] and bool[8] have equal bytes, and an element that is broadcast is read again after its bytes were written.
+  for (const char* op : {"Equal", "Less", "LessOrEqual", "Greater", "GreaterOrEqual"}) add(op, false);
   table.add("Where", where_kernel());
 }
 

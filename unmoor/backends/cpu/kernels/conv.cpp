@@ -16,7 +16,7 @@ namespace {
 // input as they are needed.
 class Convolution {
  public:
-  Convolution(const Machine& machine, const Window& window, size_t groups, size_t out_channels, const float* weights, Epilogue epilogue);
+  Convolution(const Machine& machine, const Window& window, size_t groups, size_t out_channels, const Tensor& weights, Epilogue epilogue);
 
   size_t workspace_bytes() const { return (split_floats() + shared_floats()) * sizeof(float); }
   struct Operands {
@@ -68,12 +68,15 @@ Window flattened(Window w) {
   return w;
 }
 
-Convolution::Convolution(const Machine& machine, const Window& window, size_t groups, size_t out_channels, const float* weights, Epilogue epilogue)
+Convolution::Convolution(const Machine& machine, const Window& window, size_t groups, size_t out_channels, const Tensor& weights, Epilogue epilogue)
     : machine_(machine), loops_(gemm_loops()), patches_(patch_loops()), w_(flattened(window)), groups_(groups), out_channels_(out_channels),
-      epilogue_(epilogue), weights_(pack_buffer(out_channels * depth())) {
-  machine.pool().each(groups, [&](size_t g) {
-    const size_t at = g * out_group() * depth();
-    loops_.pack_a({weights + at, depth(), 1}, out_group(), depth(), floats_of(weights_) + at);
+      epilogue_(epilogue) {
+  const std::string kind = cat("rows of ", loops_.tile_rows, " [", groups, ",", out_group(), ",", depth(), "]");
+  weights_ = machine.weights().get(weights, kind, out_channels * depth(), [&](float* to) {
+    machine.pool().each(groups, [&](size_t g) {
+      const size_t at = g * out_group() * depth();
+      loops_.pack_a({unaligned_floats(weights) + at, depth(), 1}, out_group(), depth(), to + at);
+    });
   });
   const size_t panel_bytes = std::max<size_t>(depth() * loops_.panel_columns * sizeof(float), 1);
   const size_t panels = loops_.panels(w_.pixels());
@@ -208,9 +211,9 @@ void Convolution::run_shared(const Operands& operands, const float* x) const {
   });
 }
 
-std::vector<int64_t> kernel_of(const OpCall& call) {
+Window window_of_weights(const OpCall& call) {
   const std::vector<int64_t>& dims = call.input(1).shape.dims();
-  return {dims.begin() + 2, dims.end()};
+  return without_idle_strides(window_of(call, {dims.begin() + 2, dims.end()}));
 }
 
 Support supports_conv(const OpCall& call) {
@@ -221,7 +224,12 @@ Support supports_conv(const OpCall& call) {
     return no(Reason::Attribute, "group ", groups, " for weights of ", call.input(1).shape);
   }
   const Shape& out = call.output(0).shape;
-  return !call.has(3) || call.input(3).shape == out ? yes() : no(Reason::Size, "a residual of ", call.input(3).shape, " for a result of ", out);
+  if (call.has(3) && !(call.input(3).shape == out)) {
+    return no(Reason::Size, "a residual of ", call.input(3).shape, " for a result of ", out);
+  }
+  // Rows are split by phase, in as many parts as the stride.
+  const Window w = window_of_weights(call);
+  return w.stride_w <= std::max<size_t>(w.w, 16) ? yes() : no(Reason::Size, "a stride of ", w.stride_w, " over rows of ", w.w);
 }
 
 const float* floats_at(const KernelArgs& args, size_t i) {
@@ -232,9 +240,9 @@ Prepared prepare_conv(const OpCall& call, Device& device) {
   Epilogue epilogue;
   set_activation(call, epilogue);
   // Shared by the copies of the function below.
-  const auto convolution = std::make_shared<const Convolution>(machine_of(device), window_of(call, kernel_of(call)),
+  const auto convolution = std::make_shared<const Convolution>(machine_of(device), window_of_weights(call),
                                                                static_cast<size_t>(call.integer("group", 1)),
-                                                               static_cast<size_t>(call.input(1).shape[0]), unaligned_floats(*call.constant(1)), epilogue);
+                                                               static_cast<size_t>(call.input(1).shape[0]), *call.constant(1), epilogue);
   std::vector<bool> unused(call.input_count(), false);
   unused[1] = true;
   return {.run =
@@ -251,13 +259,14 @@ Support supports_dense(const OpCall& call) {
   if (Support types = supports_conv(call); !types) {
     return types;
   }
-  const Window w = window_of(call, kernel_of(call));
-  const bool whole = w.pixels() == 1 && w.kernel_h == w.h && w.kernel_w == w.w && w.pad_top == 0 && w.pad_left == 0;
+  const Window w = window_of_weights(call);
+  const bool dense = (w.kernel_h == 1 || w.dilation_h == 1) && (w.kernel_w == 1 || w.dilation_w == 1);
+  const bool whole = dense && w.pixels() == 1 && w.kernel_h == w.h && w.kernel_w == w.w && w.pad_top == 0 && w.pad_left == 0;
   return whole && call.integer("group", 1) == 1 ? yes() : no(Reason::Size, "the result has more than one pixel");
 }
 
 Prepared prepare_dense(const OpCall& call, Device& device) {
-  const Window w = window_of(call, kernel_of(call));
+  const Window w = window_of_weights(call);
   Products products;
   products.m = w.batch;
   products.n = static_cast<size_t>(call.input(1).shape[0]);
@@ -265,7 +274,7 @@ Prepared prepare_dense(const OpCall& call, Device& device) {
   products.transposed_b = true;
   set_activation(call, products.epilogue);
   // Shared by the copies of the function below.
-  const auto prepared = std::make_shared<const PreparedProducts>(machine_of(device), products, unaligned_floats(*call.constant(1)),
+  const auto prepared = std::make_shared<const PreparedProducts>(machine_of(device), products, call.constant(1),
                                                                  call.has(2) ? Bias::Column : Bias::None);
   std::vector<bool> unused(call.input_count(), false);
   unused[1] = true;

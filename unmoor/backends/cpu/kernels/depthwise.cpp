@@ -9,6 +9,11 @@ namespace unmoor::cpu {
 
 namespace {
 
+Window window_of_planes(const OpCall& call) {
+  const std::vector<int64_t>& dims = call.input(1).shape.dims();
+  return without_idle_strides(window_of(call, {dims.begin() + 2, dims.end()}));
+}
+
 Support supports_depthwise(const OpCall& call) {
   if (Support types = all_of(inputs_are(call, {DType::F32}), takes_window(call), known_activation(call)); !types) {
     return types;
@@ -17,7 +22,10 @@ Support supports_depthwise(const OpCall& call) {
     return no(Reason::Size, "groups of more than one channel");
   }
   const Shape& out = call.output(0).shape;
-  return !call.has(3) || call.input(3).shape == out ? yes() : no(Reason::Size, "a residual of ", call.input(3).shape, " for a result of ", out);
+  if (call.has(3) && !(call.input(3).shape == out)) {
+    return no(Reason::Size, "a residual of ", call.input(3).shape, " for a result of ", out);
+  }
+  return PlaneLayout::fits(window_of_planes(call));
 }
 
 constexpr float infinity = std::numeric_limits<float>::infinity();
@@ -61,9 +69,8 @@ void run_depthwise(const Depthwise& d, const KernelArgs& args) {
 }
 
 Prepared prepare_depthwise(const OpCall& call, Device& device) {
-  const std::vector<int64_t>& dims = call.input(1).shape.dims();
-  Depthwise depthwise{machine_of(device), PlaneLayout(window_of(call, {dims.begin() + 2, dims.end()}), 0.0F), {},
-                      static_cast<size_t>(dims[0] / call.input(0).shape[1])};
+  Depthwise depthwise{machine_of(device), PlaneLayout(window_of_planes(call), 0.0F), {},
+                      static_cast<size_t>(call.input(1).shape[0] / call.input(0).shape[1])};
   set_activation(call, depthwise.epilogue);
   return {.run = [depthwise](Stream&, const KernelArgs& args) { run_depthwise(depthwise, args); }};
 }

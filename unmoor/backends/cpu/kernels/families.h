@@ -20,5 +20,6 @@ void add_gather_kernels(KernelTable& table);     // Gather.
 void add_cast_kernels(KernelTable& table);       // Cast.
 void add_resize_kernels(KernelTable& table);     // Resize.
 void add_recurrent_kernels(KernelTable& table);  // LSTM, GRU.
+void add_tree_kernels(KernelTable& table);       // Decision trees of ai.onnx.ml.
 
 }  // namespace unmoor::cpu

@@ -96,7 +96,7 @@ Read read_matmul(const OpCall& call) {
   p.transposed_a = a.rank() > 1 && call.integer("transA", 0) != 0;
   p.transposed_b = b.rank() > 1 && call.integer("transB", 0) != 0;
   p.epilogue.alpha = static_cast<float>(call.real("alpha", 1));
-  p.epilogue.beta = gemm ? static_cast<float>(call.real("beta", 1)) : 1.0F;
+  p.epilogue.beta = gemm && call.has(2) ? static_cast<float>(call.real("beta", 1)) : 1.0F;
   if (a.rank() == 0 || b.rank() == 0) {
     read.support = no(Reason::Rank, "a scalar operand");
     return read;
@@ -137,8 +137,7 @@ Prepared prepare_matmul(const OpCall& call, Device& device) {
   set_activation(call, read.products.epilogue);
   const Tensor* const b = call.constant(1);
   // Shared by the copies of the function below.
-  const auto products = std::make_shared<const PreparedProducts>(machine_of(device), std::move(read.products),
-                                                                 b == nullptr ? nullptr : unaligned_floats(*b), read.bias);
+  const auto products = std::make_shared<const PreparedProducts>(machine_of(device), std::move(read.products), b, read.bias);
   std::vector<bool> unused(call.input_count(), false);
   unused[1] = b != nullptr;
   return {.run =

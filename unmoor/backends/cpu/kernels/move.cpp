@@ -97,7 +97,7 @@ Prepared prepare_slice(const OpCall& call, Device& device) {
     const int64_t start = starts[i] < 0 ? std::max<int64_t>(starts[i] + in[axis], 0) : starts[i];
     const int64_t first = std::clamp<int64_t>(start, 0, step < 0 ? std::max<int64_t>(in[axis] - 1, 0) : in[axis]);
     copy.in_start += static_cast<size_t>(first * in_steps[axis]);
-    copy.in[axis] = in_steps[axis] * step;
+    copy.in[axis] = copy.dims[axis] > 1 ? in_steps[axis] * step : 0;  // Nobody steps where there is one: the step may be enormous.
   }
   return run_copy(call, device, copy);
 }

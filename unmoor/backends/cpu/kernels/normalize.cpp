@@ -27,24 +27,23 @@ Support supports_rows(const OpCall& call) {
   if (Support types = inputs_are(call, {DType::F32}); !types) {
     return types;
   }
-  if (call.input(0).shape.rank() == 0) {
+  const Shape& shape = call.input(0).shape;
+  if (shape.rank() == 0) {
     return no(Reason::Rank, "a scalar");
   }
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (call.wants_output(i) && call.output(i).dtype != DType::F32) return no(Reason::DType, "statistics of ", call.output(i).dtype);
   }
-  const auto length = static_cast<int64_t>(row_length(call));
-  for (size_t i = 1; i < call.input_count(); ++i) {
-    if (call.has(i) && call.input(i).shape.elements() != length) {
-      return no(Reason::Size, "a scale of ", call.input(i).shape, " for rows of ", length);
-    }
+  if (row_length(call) == 0) {
+    return no(Reason::Size, "rows of no elements");
   }
-  return yes();
+  const size_t axis = shape.axis(call.integer("axis", -1));
+  return all_of(is_row_of(call, 1, axis), is_row_of(call, 2, axis));
 }
 
 Prepared prepare_rows(const OpCall& call, Device& device) {
   const size_t length = row_length(call);
-  const size_t rows = length == 0 ? 0 : static_cast<size_t>(call.input(0).shape.elements()) / length;
+  const size_t rows = static_cast<size_t>(call.input(0).shape.elements()) / length;
   const bool centred = call.node.op == "LayerNormalization";
   return {.run = [&machine = machine_of(device), &loops = row_loops(), length, rows, centred, epsilon = epsilon_of(call)](Stream&, const KernelArgs& args) {
     const float* const x = input_at(args, 0);

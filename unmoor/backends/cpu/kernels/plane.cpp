@@ -4,6 +4,19 @@
 
 namespace unmoor::cpu {
 
+Support PlaneLayout::fits(const Window& w) {
+  // In double: the products of a hostile model pass 2^64.
+  const auto reach = [](size_t out, size_t stride, size_t kernel, size_t dilation) {
+    return static_cast<double>(out - 1) * static_cast<double>(stride) + static_cast<double>(kernel - 1) * static_cast<double>(dilation) +
+           static_cast<double>(stride);
+  };
+  const double plane = reach(w.out_h, w.stride_h, w.kernel_h, w.dilation_h) * reach(w.out_w, w.stride_w, w.kernel_w, w.dilation_w);
+  const double own = static_cast<double>(w.h) * static_cast<double>(w.w) + static_cast<double>(w.out_h) * static_cast<double>(w.out_w);
+  const double taps = static_cast<double>(w.kernel_h) * static_cast<double>(w.kernel_w);
+  const bool small = plane <= 8 * own + 65536 && taps <= 4 * static_cast<double>(w.h) * static_cast<double>(w.w) + 65536;
+  return small ? yes() : no(Reason::Size, "a window of ", taps, " taps over planes padded to ", plane, " elements");
+}
+
 PlaneLayout::PlaneLayout(const Window& window, float border) : window_(window), border_(border) {
   const Window& w = window_;
   const size_t padded_w = (w.out_w - 1) * w.stride_w + (w.kernel_w - 1) * w.dilation_w + 1;

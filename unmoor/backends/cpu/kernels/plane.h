@@ -10,6 +10,8 @@ namespace unmoor::cpu {
 // Planes of a windowed operator in the form that PlaneLoops take: padded, split by phase.
 class PlaneLayout {
  public:
+  // No where padding or dilation make the plane much larger than what is read and written.
+  static Support fits(const Window& window);
   PlaneLayout(const Window& window, float border);
 
   // Scratch for one plane and its outputs, in floats.

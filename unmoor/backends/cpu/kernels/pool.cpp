@@ -10,11 +10,13 @@ namespace unmoor::cpu {
 
 namespace {
 
+Window window_of_planes(const OpCall& call) { return without_idle_strides(window_of(call, call.integers("kernel_shape"))); }
+
 Support supports_pool(const OpCall& call) {
   if (Support types = all_of(inputs_are(call, {DType::F32}), takes_window(call)); !types) {
     return types;
   }
-  return call.wants_output(1) ? no(Reason::Attribute, "output Indices") : yes();
+  return call.wants_output(1) ? no(Reason::Attribute, "output Indices") : PlaneLayout::fits(window_of_planes(call));
 }
 
 // Window positions of output `out` that lie in [low, high).
@@ -31,9 +33,10 @@ size_t inside(size_t out, size_t kernel, size_t stride, size_t dilation, int64_t
 // over the padding never does.
 std::vector<float> averaging(const OpCall& call, const Window& w) {
   const bool pads_count = call.integer("count_include_pad", 0) != 0;
-  const std::vector<int64_t> pads = call.integers("pads", std::vector<int64_t>(2 * (call.input(0).shape.rank() - 2), 0));
+  const size_t spatial = call.input(0).shape.rank() - 2;
+  std::vector<int64_t> pads = call.integers("pads");
+  if (pads.empty()) pads.assign(2 * spatial, 0);
   const bool explicit_pads = call.text("auto_pad", "NOTSET") == "NOTSET";
-  const size_t spatial = pads.size() / 2;
   const auto high = [&](size_t size, size_t axis, size_t out, size_t stride, size_t kernel, size_t dilation, int64_t pad) {
     if (!pads_count) return static_cast<int64_t>(size);
     if (explicit_pads) return static_cast<int64_t>(size) + pads[spatial + axis];
@@ -55,7 +58,7 @@ std::vector<float> averaging(const OpCall& call, const Window& w) {
 
 Prepared prepare_pool(const OpCall& call, Device& device) {
   const bool largest = call.node.op == "MaxPool";
-  const Window window = window_of(call, call.integers("kernel_shape"));
+  const Window window = window_of_planes(call);
   return {.run = [&machine = machine_of(device), layout = PlaneLayout(window, largest ? -std::numeric_limits<float>::infinity() : 0.0F), largest,
                   scale = largest ? std::vector<float>() : averaging(call, window)](Stream&, const KernelArgs& args) {
     const float* const x = reinterpret_cast<const float*>(args.inputs[0].host());

@@ -5,7 +5,7 @@
 
 namespace unmoor::cpu {
 
-PreparedProducts::PreparedProducts(const Machine& machine, Products products, const float* b, Bias bias)
+PreparedProducts::PreparedProducts(const Machine& machine, Products products, const Tensor* b, Bias bias, size_t b_first)
     : machine_(machine), loops_(gemm_loops()), p_(std::move(products)), bias_(bias) {
   std::map<size_t, size_t> seen;
   for (const size_t offset : p_.b_offsets) {
@@ -15,12 +15,16 @@ PreparedProducts::PreparedProducts(const Machine& machine, Products products, co
   }
   way_ = choose();
   if (b == nullptr) return;
-  b_ = pack_buffer(b_starts_.size() * packed_b());
-  const size_t panels = loops_.panels(p_.n);
-  machine.pool().each(b_starts_.size() * panels, [&](size_t i) {
-    const size_t matrix = i / panels;
-    const size_t panel = i % panels;
-    loops_.pack_b(b_at(b, b_starts_[matrix]), p_.n, p_.k, panel, panel + 1, floats_of(b_) + matrix * packed_b());
+  std::string kind = cat("panels of ", loops_.panel_columns, "/", loops_.lanes, " [", p_.k, ",", p_.n, p_.transposed_b ? "] transposed" : "]");
+  for (const size_t start : b_starts_) kind += cat(" ", b_first + start);
+  b_ = machine.weights().get(*b, kind, b_starts_.size() * packed_b(), [&](float* to) {
+    const float* const from = unaligned_floats(*b) + b_first;
+    const size_t panels = loops_.panels(p_.n);
+    machine.pool().each(b_starts_.size() * panels, [&](size_t i) {
+      const size_t matrix = i / panels;
+      const size_t panel = i % panels;
+      loops_.pack_b(b_at(from, b_starts_[matrix]), p_.n, p_.k, panel, panel + 1, to + matrix * packed_b());
+    });
   });
   way_ = choose();
 }
@@ -69,7 +73,7 @@ Epilogue PreparedProducts::epilogue_for(const Operands& operands, size_t i) cons
 }
 
 void PreparedProducts::run(const Operands& operands) const {
-  if (p_.m == 0 || p_.n == 0) {
+  if (p_.batch() == 0 || p_.m == 0 || p_.n == 0) {
     return;
   }
   switch (way_) {

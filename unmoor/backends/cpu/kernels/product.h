@@ -28,8 +28,8 @@ enum class Bias { None, Row, Column, Full };
 // Products made ready: B is packed where it is known, and what will need packing has its place in the workspace.
 class PreparedProducts {
  public:
-  // b: the second operand if it is constant, else null.
-  PreparedProducts(const Machine& machine, Products products, const float* b, Bias bias);
+  // b: the second operand if it is constant, else null; b_offsets count from its float `b_first`.
+  PreparedProducts(const Machine& machine, Products products, const Tensor* b, Bias bias, size_t b_first = 0);
 
   size_t workspace_bytes() const;
   struct Operands {

@@ -144,13 +144,14 @@ void pack_biases(Recurrent& r, const Tensor* bias) {
   }
 }
 
-PreparedProducts by_weights(const Machine& machine, size_t m, size_t n, size_t k, const float* weights, Bias bias) {
+// Products by the transposed [n,k] matrix that begins at float `first` of the weights.
+PreparedProducts by_weights(const Machine& machine, size_t m, size_t n, size_t k, const Tensor& weights, size_t first, Bias bias) {
   Products products;
   products.m = m;
   products.n = n;
   products.k = k;
   products.transposed_b = true;
-  return {machine, products, weights, bias};
+  return {machine, products, &weights, bias, first};
 }
 
 Prepared prepare_recurrent(const OpCall& call, Device& device) {
@@ -166,17 +167,17 @@ Prepared prepare_recurrent(const OpCall& call, Device& device) {
   r.backward = call.text("direction", "forward") == "reverse";
   r.reset_after = call.integer("linear_before_reset", 0) != 0;
   const auto inputs = static_cast<size_t>(x[2]);
-  const float* const w = unaligned_floats(*call.constant(1));
-  const float* const s = unaligned_floats(*call.constant(2));
+  const Tensor& w = *call.constant(1);
+  const Tensor& s = *call.constant(2);
   const size_t state_columns = r.gates == 4 || r.reset_after ? r.width() : 2 * r.hidden;
   size_t products = 0;
   for (size_t d = 0; d < r.directions; ++d) {
-    const float* const own = s + d * r.width() * r.hidden;
-    r.input.push_back(by_weights(machine, r.steps * r.batch, r.width(), inputs, w + d * r.width() * inputs, Bias::Column));
-    r.recurrence.push_back(by_weights(machine, r.batch, state_columns, r.hidden, own, r.gates == 4 ? Bias::None : Bias::Column));
+    const size_t own = d * r.width() * r.hidden;
+    r.input.push_back(by_weights(machine, r.steps * r.batch, r.width(), inputs, w, d * r.width() * inputs, Bias::Column));
+    r.recurrence.push_back(by_weights(machine, r.batch, state_columns, r.hidden, s, own, r.gates == 4 ? Bias::None : Bias::Column));
     products = std::max({products, r.input[d].workspace_bytes(), r.recurrence[d].workspace_bytes()});
     if (r.gates == 4 || r.reset_after) continue;
-    r.candidate.push_back(by_weights(machine, r.batch, r.hidden, r.hidden, own + 2 * r.hidden * r.hidden, Bias::Column));
+    r.candidate.push_back(by_weights(machine, r.batch, r.hidden, r.hidden, s, own + 2 * r.hidden * r.hidden, Bias::Column));
     products = std::max(products, r.candidate[d].workspace_bytes());
   }
   pack_biases(r, call.constant(3));

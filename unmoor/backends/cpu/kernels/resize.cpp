@@ -67,7 +67,7 @@ std::vector<Place> along(const OpCall& call, size_t axis, Make make) {
 Support supports_resize(const OpCall& call) {
   const std::string mode = call.text("mode", "nearest");
   const std::string coordinates = call.text("coordinate_transformation_mode", "half_pixel");
-  if (call.output(0).shape.elements() == 0) return no(Reason::Size, "an empty result");
+  if (call.input(0).shape.elements() == 0 || call.output(0).shape.elements() == 0) return no(Reason::Size, "an empty input or result");
   if (call.text("layout", "NCHW") != "NCHW") return no(Reason::Layout, call.text("layout", "NCHW"));
   if (coordinates == "tf_crop_and_resize" || coordinates == "tf_half_pixel_for_nn") {
     return no(Reason::Attribute, "coordinate_transformation_mode ", coordinates);
@@ -127,6 +127,9 @@ Between between(double x, int64_t size) {
   return {low, std::min(low + 1, static_cast<size_t>(size - 1)), static_cast<float>(inside - static_cast<double>(low))};
 }
 
+// What has no weight counts for nothing, even if it is infinite.
+float mixed(float low, float high, float weight) { return weight == 0 ? low : low * (1 - weight) + high * weight; }
+
 Prepared prepare_linear(const OpCall& call, const Machine& machine) {
   const Shape& shape = call.input(0).shape;
   const size_t rank = shape.rank();
@@ -143,11 +146,11 @@ Prepared prepare_linear(const OpCall& call, const Machine& machine) {
         const Between& row = rows[i % rows.size()];
         const float* const low = x + (i / rows.size() * h + row.low) * w;
         const float* const high = x + (i / rows.size() * h + row.high) * w;
-        for (size_t j = 0; j < w; ++j) line[j] = low[j] + (high[j] - low[j]) * row.weight;
+        for (size_t j = 0; j < w; ++j) line[j] = mixed(low[j], high[j], row.weight);
         float* const to = y + i * columns.size();
         for (size_t j = 0; j < columns.size(); ++j) {
           const Between& c = columns[j];
-          to[j] = line[c.low] + (line[c.high] - line[c.low]) * c.weight;
+          to[j] = mixed(line[c.low], line[c.high], c.weight);
         }
       }
     });

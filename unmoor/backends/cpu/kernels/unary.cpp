@@ -97,6 +97,13 @@ Kernel relu_kernel() {
           .in_place = true};
 }
 
+Support supports_clip(const OpCall& call) {
+  for (size_t i = 1; i < call.input_count(); ++i) {
+    if (call.has(i) && call.input(i).shape.elements() != 1) return no(Reason::Size, "a bound of ", call.input(i).shape, ", not one element");
+  }
+  return takes_floats(call);
+}
+
 // Bounds are read when it runs: they may be computed.
 Prepared prepare_clip(const OpCall& call, Device& device) {
   return {.run = [&machine = machine_of(device), n = static_cast<size_t>(call.output(0).shape.elements()),
@@ -157,7 +164,7 @@ void add_unary_kernels(KernelTable& table) {
   for (const PlainOp& one : plain_ops) table.add(one.op, plain_kernel(one));
   table.add("Gelu", gelu_kernel());
   table.add("Relu", relu_kernel());
-  table.add("Clip", {.name = "cpu.clip.vector", .supports = takes_floats, .prepare = prepare_clip, .in_place = true});
+  table.add("Clip", {.name = "cpu.clip.vector", .supports = supports_clip, .prepare = prepare_clip, .in_place = true});
   table.add("Not", not_kernel());
 }
 

@@ -28,14 +28,19 @@ int64_t pad_before(const OpCall& call, const std::string& auto_pad, size_t axis,
   return auto_pad == "VALID" || pads.empty() ? 0 : pads.at(axis);
 }
 
+// An attribute that may be missing or empty.
+std::vector<int64_t> ones_or(std::vector<int64_t> values, size_t count) {
+  return values.empty() ? std::vector<int64_t>(count, 1) : std::move(values);
+}
+
 }  // namespace
 
 Window window_of(const OpCall& call, const std::vector<int64_t>& kernel) {
   const Shape& in = call.input(0).shape;
   const Shape& out = call.output(0).shape;
   const size_t spatial = in.rank() - 2;
-  const std::vector<int64_t> strides = call.integers("strides", std::vector<int64_t>(spatial, 1));
-  const std::vector<int64_t> dilations = call.integers("dilations", std::vector<int64_t>(spatial, 1));
+  const std::vector<int64_t> strides = ones_or(call.integers("strides"), spatial);
+  const std::vector<int64_t> dilations = ones_or(call.integers("dilations"), spatial);
   const std::string auto_pad = call.text("auto_pad", "NOTSET");
   Window window;
   window.batch = static_cast<size_t>(in[0]);
@@ -50,6 +55,12 @@ Window window_of(const OpCall& call, const std::vector<int64_t>& kernel) {
     (is_w ? window.dilation_w : window.dilation_h) = static_cast<size_t>(dilations[i]);
     (is_w ? window.pad_left : window.pad_top) = pad;
   }
+  return window;
+}
+
+Window without_idle_strides(Window window) {
+  if (window.out_h == 1) window.stride_h = 1;
+  if (window.out_w == 1) window.stride_w = 1;
   return window;
 }
 

@@ -22,6 +22,8 @@ struct Window {
 Support takes_window(const OpCall& call);
 // For a call that takes_window; `kernel` is the kernel's spatial shape.
 Window window_of(const OpCall& call, const std::vector<int64_t>& kernel);
+// The same window where strides of axes with one result, which never step, are 1: they may be larger than any memory.
+Window without_idle_strides(Window window);
 
 // Along one axis: the input position of output 0 at tap `tap`, as (phase, shift): position(o) = (o + shift) * stride + phase,
 // 0 <= phase < stride. Splitting an input axis by phase makes every tap step by one.

@@ -31,7 +31,11 @@ HWY_INLINE V sqrt_f(V x, V, V) { return hn::Sqrt(x); }
 HWY_INLINE V reciprocal_f(V x, V, V) { return hn::Div(set(1.0F), x); }
 HWY_INLINE V neg_f(V x, V, V) { return hn::Neg(x); }
 HWY_INLINE V abs_f(V x, V, V) { return hn::Abs(x); }
-#if HWY_TARGET == HWY_SCALAR  // Whose own do not keep the sign of zero, nor round halves to even.
+#if HWY_TARGET == HWY_SSSE3  // Whose own do not keep the sign of zero: it is that of x.
+HWY_INLINE V floor_f(V x, V, V) { return hn::CopySign(hn::Floor(x), x); }
+HWY_INLINE V ceil_f(V x, V, V) { return hn::CopySign(hn::Ceil(x), x); }
+HWY_INLINE V round_f(V x, V, V) { return hn::CopySign(hn::Round(x), x); }
+#elif HWY_TARGET == HWY_SCALAR  // Whose own do not keep it either, nor round halves to even.
 HWY_INLINE V floor_f(V x, V, V) { return set(std::floor(hn::GetLane(x))); }
 HWY_INLINE V ceil_f(V x, V, V) { return set(std::ceil(hn::GetLane(x))); }
 HWY_INLINE V round_f(V x, V, V) { return set(std::nearbyint(hn::GetLane(x))); }
@@ -67,18 +71,15 @@ HWY_INLINE V hard_swish_f(V x, V, V) { return hn::Mul(x, hard_sigmoid_f(x, set(1
 HWY_INLINE V leaky_relu_f(V x, V a, V) { return hn::IfThenElse(hn::Lt(x, hn::Zero(D())), hn::Mul(x, a), x); }
 HWY_INLINE V thresholded_relu_f(V x, V a, V) { return hn::IfThenElse(hn::Gt(x, a), x, hn::Zero(D())); }
 
-// exp x - 1 for x <= 0: a short series near zero, where the difference would lose digits.
-HWY_INLINE V expm1_negative(V x) {
+// exp x - 1: a short series near zero, where the difference would lose digits.
+HWY_INLINE V expm1(V x) {
   static constexpr float c[] = {0.5F, 1.0F / 6, 1.0F / 24, 1.0F / 120, 1.0F / 720, 1.0F / 5040};
   const V series = hn::MulAdd(hn::Mul(polynomial(x, c), x), x, x);
-  return hn::IfThenElse(hn::Gt(x, set(-0.4F)), series, hn::Sub(exp(x), set(1.0F)));
+  return hn::IfThenElse(hn::Lt(hn::Abs(x), set(0.4F)), series, hn::Sub(exp(x), set(1.0F)));
 }
-HWY_INLINE V elu_f(V x, V a, V) {
-  return hn::IfThenElse(hn::Lt(x, hn::Zero(D())), hn::Mul(a, expm1_negative(hn::Min(x, hn::Zero(D())))), x);
-}
-HWY_INLINE V celu_f(V x, V a, V) {
-  return hn::IfThenElse(hn::Lt(x, hn::Zero(D())), hn::Mul(a, expm1_negative(hn::Min(hn::Div(x, a), hn::Zero(D())))), x);
-}
+HWY_INLINE V elu_f(V x, V a, V) { return hn::IfThenElse(hn::Lt(x, hn::Zero(D())), hn::Mul(a, expm1(x)), x); }
+// With a negative a, x / a is positive for negative x.
+HWY_INLINE V celu_f(V x, V a, V) { return hn::IfThenElse(hn::Lt(x, hn::Zero(D())), hn::Mul(a, expm1(hn::Div(x, a))), x); }
 // b (gamma) times elu with alpha a.
 HWY_INLINE V selu_f(V x, V a, V b) { return hn::Mul(b, elu_f(x, a, b)); }
 

@@ -61,7 +61,7 @@ HWY_INLINE V tanh(V x) {
   static constexpr float c[] = {-0.33333284F, 0.13331491F, -0.053743497F, 0.020650579F, -0.005717037F};
   const V small = hn::MulAdd(hn::Mul(polynomial(square, c), square), x, x);
   const V large = hn::Sub(set(1.0F), hn::Div(set(2.0F), hn::Add(exp(hn::Add(size, size)), set(1.0F))));
-  return hn::IfThenElse(hn::Lt(size, set(0.625F)), small, hn::CopySign(large, x));
+  return hn::CopySign(hn::IfThenElse(hn::Lt(size, set(0.625F)), small, large), x);  // The sign also of zero.
 }
 
 // x P(x²) / Q(x²), fitted by least squares on [-3.925, 3.925]; beyond, erf is 1 in float32.
@@ -74,10 +74,7 @@ HWY_INLINE V erf(V x) {
   return at_most(at_least(value, set(-1.0F)), set(1.0F));
 }
 
-HWY_INLINE V gelu(V x) {
-  const V half = hn::Mul(x, set(0.5F));
-  return hn::MulAdd(half, erf(hn::Mul(x, set(0.70710678F))), half);
-}
+HWY_INLINE V gelu(V x) { return hn::Mul(hn::Mul(x, set(0.5F)), hn::Add(set(1.0F), erf(hn::Mul(x, set(0.70710678F))))); }
 
 // 0.5 x (1 + tanh u) = x sigmoid(2u), u = √(2/π) (x + 0.044715 x³).
 HWY_INLINE V gelu_tanh(V x) {

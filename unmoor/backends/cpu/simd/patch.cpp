@@ -23,8 +23,7 @@ void pack_patches(const PatchPanel& p) {
     const float* const channel = p.channel + c * p.channel_step;
     for (size_t t = 0; t < p.tap_count; ++t, row += p.width) {
       const PatchTap& tap = p.taps[t];
-      const PatchCopy* const last = tap.copies + tap.count - 1;
-      if (tap.count != 1 || last->count != p.width) {
+      if (tap.count != 1 || tap.copies[0].count != p.width) {
         for (size_t j = 0; j < p.width; j += lanes) store(hn::Zero(D()), row + j);
       }
       for (size_t i = 0; i < tap.count; ++i) copy_run(channel + tap.copies[i].from, tap.copies[i].count, row, tap.copies[i].to, p.width);

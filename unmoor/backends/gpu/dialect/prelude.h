@@ -18,6 +18,8 @@
 #define BID_Z ((int)get_group_id(2))
 #define GDIM_X ((int)get_num_groups(0))
 #define INF INFINITY
+#if !defined(UNMOOR_TYPES)  // Once, where kernels share a program.
+#define UNMOOR_TYPES
 #if defined(cl_khr_fp64)
 #pragma OPENCL EXTENSION cl_khr_fp64 : enable
 typedef double f64;
@@ -31,6 +33,7 @@ typedef int i32;
 typedef uint u32;
 typedef long i64;
 typedef ulong u64;
+#endif
 
 #else
 
@@ -59,6 +62,8 @@ typedef ulong u64;
 #endif
 #define GLOBAL
 #define LOCAL
+#if !defined(UNMOOR_TYPES)
+#define UNMOOR_TYPES
 typedef float f32;
 typedef double f64;
 typedef signed char i8;
@@ -69,6 +74,7 @@ typedef int i32;
 typedef unsigned int u32;
 typedef long long i64;
 typedef unsigned long long u64;
+#endif
 
 #endif
 
