@@ -16,8 +16,8 @@ void by_line(const OpCall& call, std::span<const Data> in, Outputs& out, Rule ru
   const Tensor& input = in[0].tensor();
   const Split at = split_at(input.shape(), axis_of(call, input.shape(), call.integer("axis", -1)));
   std::vector<double> x = doubles(input);
-  std::vector<double> line(at.length);
-  for (size_t outer = 0; outer < at.outer && at.length > 0; ++outer) {
+  std::vector<double> line(x.empty() ? 0 : at.length);
+  for (size_t outer = 0; outer < at.outer; ++outer) {
     for (size_t inner = 0; inner < at.inner; ++inner) {
       double* const first = &x[outer * at.length * at.inner + inner];
       for (size_t i = 0; i < at.length; ++i) line[i] = first[i * at.inner];

@@ -77,7 +77,7 @@ void run_top_k(const OpCall& call, std::span<const Data> in, Outputs& out) {
   Tensor values(type);
   const ElementCopy copy(data, values);
   std::vector<int64_t> indices(values.elements());
-  std::vector<size_t> sorted(split.length);
+  std::vector<size_t> sorted(indices.empty() ? 0 : split.length);
   for (size_t row = 0; row < split.outer * split.inner && count > 0; ++row) {
     const size_t from = row / split.inner * split.length * split.inner + row % split.inner;
     const size_t to = row / split.inner * count * split.inner + row % split.inner;

@@ -67,6 +67,8 @@ TEST(EmptyTensors, take_no_time_however_long_their_other_axes_are) {
   EXPECT_EQ(run(wide("GatherND f32[#,0] i64[#,0] batch_dims=1")).shape(), (Shape{huge, 0}));
   EXPECT_EQ(run(wide("ScatterND f32[0,4] i64[#,0] f32[#,0,4]")).shape(), (Shape{0, 4}));
   EXPECT_EQ(run(wide("Softmax f32[#,3,0] axis=1")).shape(), (Shape{huge, 3, 0}));
+  EXPECT_EQ(run(wide("Softmax f32[0,#]")).shape(), (Shape{0, huge}));
+  EXPECT_EQ(run(wide("TopK f32[0,#] i64[1]{2}")).shape(), (Shape{0, 2}));
   EXPECT_EQ(run(wide("CumSum f32[#,3,0] i64[]{1}")).shape(), (Shape{huge, 3, 0}));
   EXPECT_EQ(run(wide("Concat f32[#,3,0] f32[#,2,0] axis=1")).shape(), (Shape{huge, 5, 0}));
   EXPECT_EQ(run(wide("Split f32[#,4,0] axis=1 outputs=2")).shape(), (Shape{huge, 2, 0}));
