@@ -1,5 +1,6 @@
 #include "cli/devices.h"
 
+#include <algorithm>
 #include <charconv>
 
 #include "unmoor/backends/cpu/cpu.h"
@@ -42,6 +43,11 @@ DeviceName parse_device(const std::string& text) {
   const auto [at, problem] = std::from_chars(text.data() + colon + 1, end, name.index);
   if (problem != std::errc() || at != end) fail(ErrorKind::InvalidArgument, "'", text, "' is no device; write it as backend or backend:index");
   return name;
+}
+
+bool is_device(const std::string& text) {
+  const std::string backend = text.substr(0, text.find(':'));
+  return std::ranges::find(platforms(), backend, &Platform::name) != platforms().end();
 }
 
 bool needs_worker(const DeviceName& device) { return device.backend != "cpu" && device.backend != "reference"; }

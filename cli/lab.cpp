@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <charconv>
 #include <chrono>
+#include <cmath>
+#include <nlohmann/json.hpp>
 
 #include "unmoor/base/error.h"
 #include "unmoor/runtime/session.h"
@@ -18,7 +20,8 @@ std::optional<std::pair<double, double>> parse_range(const std::string& text) {
   const char* const end = text.data() + text.size();
   const auto low = std::from_chars(text.data(), text.data() + std::min(comma, text.size()), range.first);
   const auto high = comma == std::string::npos ? low : std::from_chars(text.data() + comma + 1, end, range.second);
-  if (comma == std::string::npos || low.ec != std::errc() || high.ec != std::errc() || high.ptr != end || !(range.first <= range.second)) {
+  const bool read = comma != std::string::npos && low.ec == std::errc() && low.ptr == text.data() + comma && high.ec == std::errc() && high.ptr == end;
+  if (!read || !std::isfinite(range.second - range.first) || range.first > range.second) {
     fail(ErrorKind::InvalidArgument, "'", text, "' is no range; write it as LOW,HIGH");
   }
   return range;
@@ -41,21 +44,65 @@ std::vector<ValueInfo> declared_inputs(const Model& model) {
 
 }  // namespace
 
-Settings settings_of(const Options& options, const std::string& device) {
+namespace {
+
+struct Setting {
+  DeviceName device;
+  bool every = false;  // Of the backend's devices.
+  std::string key;
+  std::string value;
+};
+
+// Fails with InvalidArgument.
+Setting parse_setting(const std::string& text) {
+  const size_t dot = text.find('.');
+  const size_t equals = text.find('=');
+  if (dot == std::string::npos || equals == std::string::npos || equals < dot) {
+    fail(ErrorKind::InvalidArgument, "'", text, "' is no setting; write it as DEVICE.KEY=VALUE");
+  }
+  const std::string device = text.substr(0, dot);
+  if (!is_device(device)) (void)make_backend(device);  // Says which devices there are.
+  return {parse_device(device), device.find(':') == std::string::npos, text.substr(dot + 1, equals - dot - 1), text.substr(equals + 1)};
+}
+
+bool is_for(const Setting& setting, const DeviceName& device) {
+  return setting.device.backend == device.backend && (setting.every || setting.device.index == device.index);
+}
+
+}  // namespace
+
+Settings settings_of(const Options& options, const DeviceName& device) {
   Settings settings;
   for (const std::string& text : options.settings) {
-    const size_t dot = text.find('.');
-    const size_t equals = text.find('=');
-    if (dot == std::string::npos || equals == std::string::npos || equals < dot) {
-      fail(ErrorKind::InvalidArgument, "'", text, "' is no setting; write it as DEVICE.KEY=VALUE");
-    }
-    if (text.substr(0, dot) == device) settings[text.substr(dot + 1, equals - dot - 1)] = text.substr(equals + 1);
+    const Setting setting = parse_setting(text);
+    if (is_for(setting, device)) settings[setting.key] = setting.value;
   }
-  if (device == "cpu" && options.threads > 0) settings["threads"] = std::to_string(options.threads);
+  if (device.backend == "cpu" && options.threads > 0) settings["threads"] = std::to_string(options.threads);
   return settings;
 }
 
+void check_settings(const Options& options) {
+  std::vector<std::string> used = options.devices;
+  used.emplace_back("cpu");  // What a device refuses runs there.
+  for (const std::string& side : {options.reference, options.target}) {
+    if ((options.tool == "align" || options.tool == "migrate") && is_device(side)) used.push_back(side);
+  }
+  for (const std::string& text : options.settings) {
+    const Setting setting = parse_setting(text);
+    if (std::ranges::none_of(used, [&](const std::string& device) { return is_for(setting, parse_device(device)); })) {
+      fail(ErrorKind::InvalidArgument, "'", text, "' is for a device that is not used here");
+    }
+  }
+}
+
+void add_versions(nlohmann::json& result, const PlanInfo& plan) {
+  for (size_t i = 0; i < plan.versions.size() && i < plan.devices.size(); ++i) {
+    for (const auto& [what, version] : plan.versions[i]) result["environment"]["versions"][cat(plan.devices[i], " ", what)] = version;
+  }
+}
+
 Lab::Lab(const Options& options) : options_(options) {
+  check_settings(options);
   const auto start = std::chrono::steady_clock::now();
   model_ = std::make_shared<const Model>(read_onnx(options.model));
   load_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -82,23 +129,24 @@ PlanOptions Lab::plan_options() const {
 
 std::unique_ptr<Runner> Lab::runner(const std::string& device, PlanOptions options, bool apart) const {
   const DeviceName name = parse_device(device);
-  const Settings settings = settings_of(options_, name.backend);
+  const Settings settings = settings_of(options_, name);
   if (!apart && !needs_worker(name)) return local_runner(model_, name, settings, settings, std::move(options), load_ms_);
   WorkerRequest request;
   request.model = model_->path;
   request.device = name.text();
   request.options = std::move(options);
   request.settings = settings;
-  for (const auto& [key, value] : settings_of(options_, "cpu")) request.settings[cat("cpu.", key)] = value;
+  for (const auto& [key, value] : settings_of(options_, {"cpu", 0})) request.settings[cat("cpu.", key)] = value;
   return make_worker_runner(request);
 }
 
 PlanInfo Lab::placement(const std::string& device) const {
   PlanOptions options = plan_options();
   options.place_only = true;
-  const auto made = runner(device, options);
-  return plan_of(*made);
+  return runner(device, options)->plan();
 }
+
+Graph Lab::typed() const { return with_shapes(model_->graph, chosen_.shapes); }
 
 NamedData Lab::inputs() const {
   NamedData inputs = given_;
@@ -107,11 +155,6 @@ NamedData Lab::inputs() const {
     if (!inputs.contains(input.name)) inputs[input.name] = generate_input(input, generator);
   }
   return inputs;
-}
-
-PlanInfo plan_of(Runner& runner) {
-  if (auto* const local = dynamic_cast<ModelRunner*>(&runner)) return plan_info(local->default_session().plan());
-  return worker_plan(runner);
 }
 
 std::unique_ptr<ModelRunner> open_for_worker(const WorkerRequest& request) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <memory>
+#include <nlohmann/json_fwd.hpp>
 #include <string>
 
 #include "cli/devices.h"
@@ -26,8 +27,11 @@ class Lab {
   std::unique_ptr<Runner> runner(const std::string& device, PlanOptions options = {}, bool apart = false) const;
   // Where each node would run, without preparing it.
   PlanInfo placement(const std::string& device) const;
+  // The file with its types inferred for the shapes that are used.
+  Graph typed() const;
   // Given inputs, and generated ones for the rest.
   NamedData inputs() const;
+  bool is_given(const std::string& input) const { return given_.contains(input); }
   PlanOptions plan_options() const;  // Fallback, shapes and fusing as the options say.
   // What was chosen where the user left it open, in a line; empty if nothing.
   const std::string& note() const { return chosen_.note; }
@@ -40,10 +44,12 @@ class Lab {
   ChosenShapes chosen_;
 };
 
-// The settings of one device from --set DEVICE.KEY=VALUE and --threads. Fails with InvalidArgument on text that is none.
-Settings settings_of(const Options& options, const std::string& device);
-// The plan of a runner that Lab made.
-PlanInfo plan_of(Runner& runner);
+// The settings of one device from --set DEVICE.KEY=VALUE and --threads.
+Settings settings_of(const Options& options, const DeviceName& device);
+// Fails with InvalidArgument on a setting that is none, or that is for a device that this call does not use.
+void check_settings(const Options& options);
+// The versions of a plan's devices, into a result's environment.
+void add_versions(nlohmann::json& result, const PlanInfo& plan);
 // Aligns two runners that were opened by these names; where they differ inside a fused step, once more without fusing.
 AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
                     const NamedData& inputs, const AlignOptions& options);

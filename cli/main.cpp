@@ -1,4 +1,6 @@
+#include <fcntl.h>
 #include <fmt/format.h>
+#include <unistd.h>
 
 #include <cstdio>
 #include <fstream>
@@ -84,6 +86,27 @@ Outcome guarded(const Options& options, json& result) {
   return outcome;
 }
 
+// JSON in which no character acts on a terminal; nlohmann escapes those below 32 only, and all of them stand in strings.
+std::string json_text(const json& result) {
+  std::string text;
+  const std::string dumped = result.dump(2, ' ', false, json::error_handler_t::replace);
+  for (size_t i = 0; i < dumped.size(); ++i) {
+    const auto byte = static_cast<unsigned char>(dumped[i]);
+    const auto next = static_cast<unsigned char>(i + 1 < dumped.size() ? dumped[i + 1] : 0);
+    if (byte == 0x7F) {
+      text += "\\u007f";
+    } else if (byte == 0xC2 && next >= 0x80 && next < 0xA0) {
+      text += fmt::format("\\u{:04x}", next);
+      ++i;
+    } else {
+      text += dumped[i];
+    }
+  }
+  return text + "\n";
+}
+
+bool put(std::FILE* to, const std::string& text) { return std::fwrite(text.data(), 1, text.size(), to) == text.size() && std::fflush(to) == 0; }
+
 int run(const Options& options) {
   json result = json::object();
   result["tool"] = options.tool;
@@ -94,17 +117,21 @@ int run(const Options& options) {
   const int status = options.exit_zero && outcome.status == Status::finding ? 0 : outcome.status;
   result["status"] = status;
   result["reason"] = outcome.reason;
-  if (options.json) {
-    fmt::print("{}\n", result.dump(2, ' ', false, json::error_handler_t::replace));
-  } else {
-    std::FILE* const to = outcome.status > Status::finding || (outcome.status == Status::finding && outcome.text.starts_with("unmoor ")) ? stderr : stdout;
-    fmt::print(to, "{}", outcome.text);
-  }
-  if (std::fflush(stdout) != 0) {
-    fmt::print(stderr, "{}: the result could not be written: standard output is closed or full\n", command_name(options));
+  const bool is_error = outcome.status > Status::finding || (outcome.status == Status::finding && outcome.text.starts_with("unmoor "));
+  const bool written = options.json ? put(stdout, json_text(result)) : put(is_error ? stderr : stdout, printable(outcome.text));
+  if (!written) {
+    (void)std::fprintf(stderr, "%s: the result could not be written: standard output is closed or full\n", command_name(options).c_str());
     return Status::usage;
   }
   return status;
+}
+
+// A standard stream that is closed would be the number of the next file opened, and results would go there. Reading from the end, and failing to
+// write, is what is put in its place.
+void occupy_standard_streams() {
+  for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) {
+    if (::fcntl(stream, F_GETFD) == -1) (void)::open("/dev/null", O_RDONLY);
+  }
 }
 
 }  // namespace
@@ -113,13 +140,14 @@ int run(const Options& options) {
 int main(int argc, char** argv) {
   using namespace unmoor::cli;
   try {
+    occupy_standard_streams();
     if (argc > 1 && std::string_view(argv[1]).starts_with("--worker")) return worker_main(argc, argv);
     Options options;
     const auto status = parse(argc, argv, options);
     if (status && options.wrong_use.empty()) return *status;
     return run(options);
   } catch (const std::exception& error) {
-    fmt::print(stderr, "unmoor: {}\n", error.what());
+    (void)std::fprintf(stderr, "unmoor: %s\n", unmoor::printable(error.what()).c_str());
     return Status::internal;
   }
 }

@@ -3,6 +3,7 @@
 #include <string_view>
 
 #include "cli/options.h"
+#include "unmoor/workbench/result.h"
 
 namespace unmoor::cli {
 namespace {
@@ -59,6 +60,17 @@ class HelpFormatter : public CLI::Formatter {
   }
 };
 
+// A number from 0 to `most`; NaN is none.
+CLI::Validator number_up_to(double most) {
+  const auto problem = [most](std::string& text) {
+    double value = 0;
+    const bool read = CLI::detail::lexical_cast(text, value) && value >= 0 && value <= most;
+    return read ? std::string() : "'" + text + "' is no number from 0 to " + CLI::detail::to_string(most);
+  };
+  return {problem, ""};
+}
+constexpr double most_seconds = 86400;
+
 // Defines the flags that tools share.
 class Flags {
  public:
@@ -105,7 +117,7 @@ class Flags {
     return *this;
   }
   Flags& narrowed() {
-    tool_.add_option("--node", options_.nodes, "only these nodes")->type_name("NAME,...")->allow_extra_args(false)->delimiter(',');
+    tool_.add_option("--node", options_.nodes, "only this node; may be repeated")->type_name("NAME")->allow_extra_args(false);
     tool_.add_option("--op", options_.ops, "only these operators")->type_name("TYPE,...")->allow_extra_args(false)->delimiter(',');
     return *this;
   }
@@ -139,17 +151,17 @@ void add_model_tools(CLI::App& app, Options& options) {
   add_tool(app, options, "migrate", "The main job: what a device takes, whether numbers agree, how fast it is, one verdict",
            "unmoor migrate model.onnx --to opencl --html report.html")
       .model().to().inputs().threads().settings().html().hash().results()
-      .tool().add_option("--seconds", options.seconds, "of warm runs for each device")->type_name("S")->check(CLI::NonNegativeNumber)->capture_default_str();
+      .tool().add_option("--seconds", options.seconds, "of warm runs for each device")->type_name("S")->check(number_up_to(most_seconds))->capture_default_str();
   add_tool(app, options, "scan", "Which nodes a device takes, which it refuses and why; runs nothing",
            "unmoor scan model.onnx --on opencl,cpu")
       .model().on("cpu").narrowed().settings().html().hash().results()
       .tool().add_option("--shapes", options.shapes, "input shapes: x:1x3x224x224")->type_name("SHAPES");
   auto& run = add_tool(app, options, "run", "One inference",
                        "unmoor run model.onnx -i x=image.npy -o out.npz --on opencl --fallback forbid")
-                  .model().on("cpu").fallback().inputs().threads().settings().html().hash().results().tool();
+                  .model().on("cpu").fallback().inputs().threads().settings().html().hash().results().narrowed().tool();
   run.add_option("-o,--output", options.output, "writes the outputs: FILE.npz")->type_name("FILE");
   run.add_option("--dump", options.dump, "writes every value of the run into this folder")->type_name("FOLDER");
-  run.add_flag("--explain", options.explain, "prints where each node runs, and why not elsewhere");
+  run.add_flag("--explain", options.explain, "prints where each node runs, and why not elsewhere; so do --node and --op");
   run.add_flag("--kernels", options.kernels, "as --explain, with every kernel that was asked");
   run.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   auto& align = add_tool(app, options, "align", "Where two devices first disagree, and by how much",
@@ -157,13 +169,13 @@ void add_model_tools(CLI::App& app, Options& options) {
                     .model().inputs().threads().settings().html().hash().results().narrowed().tool();
   align.add_option("--reference", options.reference, "a device, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
   align.add_option("--target", options.target, "a device, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
-  align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X")->check(CLI::NonNegativeNumber);
-  align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X")->check(CLI::NonNegativeNumber);
+  align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
+  align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
   align.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   auto& bench = add_tool(app, options, "bench", "Load, preparation, first run and warm runs, apart",
                          "unmoor bench model.onnx --on cpu,opencl --threads 2")
                     .model().on("cpu").inputs().threads().settings().html().hash().results().tool();
-  bench.add_option("--seconds", options.seconds, "of warm runs for each device, at least five runs")->type_name("S")->check(CLI::NonNegativeNumber)->capture_default_str();
+  bench.add_option("--seconds", options.seconds, "of warm runs for each device, at least six runs")->type_name("S")->check(number_up_to(most_seconds))->capture_default_str();
   bench.add_flag("--serve", options.serve, "answers 'run N' on standard input with N times in milliseconds; 'quit' ends");
 }
 
@@ -188,7 +200,7 @@ void add_device_tools(CLI::App& app, Options& options) {
 }  // namespace
 
 std::optional<int> parse(int argc, char** argv, Options& options) {
-  for (int i = 0; i < argc; ++i) options.command_line += (i == 0 ? std::string("unmoor") : std::string(" ") + argv[i]);
+  for (int i = 0; i < argc; ++i) options.command_line += i == 0 ? std::string("unmoor") : " " + shell_word(argv[i]);
   CLI::App app("Unmoor moves a trained model from the machine it was built on to another accelerator", "unmoor");
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "unmoor " UNMOOR_VERSION);

@@ -29,7 +29,7 @@ void show_progress(const std::string& what, size_t done, size_t total) {
 }
 
 void show_note(const std::string& text) {
-  if (!text.empty()) fmt::print(stderr, "note: {}\n", text);
+  if (!text.empty()) (void)std::fprintf(stderr, "note: %s\n", printable(text).c_str());
 }
 
 }  // namespace unmoor::cli

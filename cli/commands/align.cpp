@@ -11,7 +11,8 @@ namespace unmoor::cli {
 namespace {
 
 std::unique_ptr<Runner> side(const Lab& lab, const std::string& name, bool is_reference, bool fuse) {
-  if (is_dump(name)) return open_dump(name);
+  // A folder that is called as a device is given as ./cpu.
+  if (!is_device(name) && is_dump(name)) return open_dump(name);
   PlanOptions options = lab.plan_options();
   options.passes.fuse = options.passes.fuse && fuse;
   options.passes.widen_to_float64 = is_reference && parse_device(name).backend == "reference";
@@ -21,9 +22,9 @@ std::unique_ptr<Runner> side(const Lab& lab, const std::string& name, bool is_re
 // Inputs that a dump holds are used unless others were given.
 NamedData inputs_for(const Lab& lab, Runner& reference) {
   NamedData inputs = lab.inputs();
-  if (!lab.options().inputs.empty() || !is_dump(lab.options().reference)) return inputs;
+  if (is_device(lab.options().reference)) return inputs;
   for (auto& [name, data] : reference.run({})) {
-    if (const auto found = inputs.find(name); found != inputs.end()) found->second = data;
+    if (const auto found = inputs.find(name); found != inputs.end() && !lab.is_given(name)) found->second = data;
   }
   return inputs;
 }
@@ -33,10 +34,10 @@ NamedData inputs_for(const Lab& lab, Runner& reference) {
 AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
                     const NamedData& inputs, const AlignOptions& options) {
   AlignResult result = align(reference, target, inputs, options);
-  if (lab.options().no_fuse || is_dump(target_name) || (result.first_divergent.empty() && result.first_nonfinite.empty())) return result;
+  if (lab.options().no_fuse || !is_device(target_name) || (result.first_divergent.empty() && result.first_nonfinite.empty())) return result;
   const auto unfused_reference = side(lab, reference_name, true, false);
   const auto unfused_target = side(lab, target_name, false, false);
-  refine(result, align(*unfused_reference, *unfused_target, inputs, options), plan_of(target));
+  refine(result, align(*unfused_reference, *unfused_target, inputs, options), target.plan());
   return result;
 }
 
@@ -55,12 +56,14 @@ Outcome align_command(const Options& options, nlohmann::json& result) {
   const AlignResult found = aligned(lab, options.reference, *reference, options.target, *target, inputs, align_options);
   result.update(found.to_json());
   result["environment"]["devices"] = {found.reference, found.target};
+  add_versions(result, reference->plan());
+  add_versions(result, target->plan());
   Outcome outcome;
   outcome.text = found.text();
   if (found.verdict != "match") {
     outcome.status = Status::finding;
-    outcome.reason = found.first_divergent.empty() ? "outputs differ, though every kernel alone is within tolerance"
-                                                   : fmt::format("'{}' is the first node that differs", found.first_divergent);
+    outcome.reason = found.first_divergent.empty() ? "outputs differ, though every kernel that was run alone is within tolerance"
+                                                   : fmt::format("'{}' is the first {} that differs", found.first_divergent, found.kernels_alone ? "node" : "value");
   }
   return outcome;
 }

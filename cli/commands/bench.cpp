@@ -38,6 +38,7 @@ Outcome bench_command(const Options& options, json& result) {
   const NamedData inputs = lab.inputs();
   result["model"] = model_json(lab.model(), &inputs);
   if (options.serve) {
+    if (options.devices.size() != 1 || options.json) fail(ErrorKind::InvalidArgument, "bench --serve takes one device, and no --json");
     const auto runner = lab.runner(options.devices.at(0), lab.plan_options());
     serve(*runner, inputs);
     return {};
@@ -50,6 +51,9 @@ Outcome bench_command(const Options& options, json& result) {
       options.devices, [&](const std::string& device) { return lab.runner(device, lab.plan_options(), true); }, inputs, bench_options);
   result.update(benched.to_json());
   result["environment"]["devices"] = options.devices;
+  for (const BenchRun& run : benched.runs) {
+    for (const auto& [what, version] : run.versions) result["environment"]["versions"][cat(run.runner, " ", what)] = version;
+  }
   Outcome outcome;
   outcome.text = benched.text();
   return outcome;

@@ -41,9 +41,12 @@ Outcome conformance_command(const Options& options, nlohmann::json& result) {
   if (options.devices.size() != 1) fail(ErrorKind::InvalidArgument, "conformance takes one device, not ", options.devices.size());
   const DeviceName device = parse_device(options.devices[0]);
   (void)make_backend(device.backend);  // Fails here rather than in the child.
+  check_settings(options);
   std::vector<std::string> command{own_program(), worker_for(options), device.text()};
-  for (const auto& [key, value] : settings_of(options, device.backend)) command.push_back(cat(key, "=", value));
-  const ConformanceResult found = conformance(device.text(), wanted_cases(options), command, show_progress);
+  for (const auto& [key, value] : settings_of(options, device)) command.push_back(cat(key, "=", value));
+  const auto cases = wanted_cases(options);
+  if (cases.empty()) fail(ErrorKind::InvalidArgument, "no case is of an operator and a category that were both asked for");
+  const ConformanceResult found = conformance(device.text(), cases, command, show_progress);
   result.update(found.to_json());
   result["environment"]["devices"] = {found.device};
   Outcome outcome;

@@ -55,18 +55,36 @@ BenchResult run_bench(const Lab& lab, const std::string& target, const NamedData
   return bench(devices, [&](const std::string& device) { return lab.runner(device, lab.plan_options(), true); }, inputs, options);
 }
 
+// What the user said about inputs and devices, to say it again.
+std::string repeated(const Options& options, bool for_scan) {
+  std::string text;
+  const auto add = [&text](std::string_view flag, const std::string& value) { text += cat(" ", flag, " ", shell_word(value)); };
+  if (!options.shapes.empty()) add("--shapes", options.shapes);
+  for (const std::string& setting : options.settings) add("--set", setting);
+  if (for_scan) return text;
+  for (const std::string& input : options.inputs) add("-i", input);
+  if (options.seed != 0) add("--seed", std::to_string(options.seed));
+  if (!options.range.empty()) add("--range", options.range);
+  if (options.threads != 0) add("--threads", std::to_string(options.threads));
+  return text;
+}
+
 Migration run_parts(const Lab& lab, const std::string& target, const NamedData& inputs) {
   Migration found;
   found.model_path = lab.model().path;
+  found.scan_arguments = repeated(lab.options(), true);
+  found.run_arguments = repeated(lab.options(), false);
   found.source = source;
   found.target = target;
   found.doctor = attempt<DoctorResult>("doctor", [&] { return run_doctor(lab.options()); });
-  found.scan = attempt<ScannedPlatform>("scan", [&] { return scan_plan(lab.model().graph, lab.placement(target), target, UNMOOR_VERSION); });
+  found.scan = attempt<ScannedPlatform>("scan", [&] {
+    return scan_plan(lab.model().graph, lab.typed(), lab.placement(target), target, {{}, {}, cat("unmoor ", UNMOOR_VERSION)});
+  });
   std::unique_ptr<Runner> runner;
   found.plan = attempt<PlanInfo>("prepare", [&] {
     runner = lab.runner(target, lab.plan_options());
     (void)runner->run(inputs);
-    return plan_of(*runner);
+    return runner->plan();
   });
   if (runner == nullptr || !found.plan.result) return found;
   found.align = attempt<AlignResult>("align", [&] { return run_align(lab, target, *runner, inputs); });
@@ -94,13 +112,7 @@ Outcome migrate_command(const Options& options, nlohmann::json& result) {
   const Migration found = run_parts(lab, target.text(), inputs);
   const Verdict verdict = judge(found);
   result.update(migration_json(found, verdict));
-  if (found.doctor.result) {
-    for (const auto& device : found.doctor.result->devices) {
-      for (const auto& [what, version] : device.versions) {
-        if (device.name == target.text()) result["environment"]["versions"][what] = version;
-      }
-    }
-  }
+  if (found.plan.result) add_versions(result, *found.plan.result);
   Outcome outcome;
   outcome.text = migration_text(found, verdict);
   if (verdict.verdict == "blocked") {

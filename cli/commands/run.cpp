@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <sstream>
 
 #include "cli/command.h"
 #include "cli/lab.h"
@@ -80,13 +81,27 @@ void describe_outputs(const NamedData& outputs, json& result, std::string& text)
   text += table.text() + items;
 }
 
-std::string explain(const PlanInfo& plan, bool every_kernel) {
+bool is_listed(const std::vector<std::string>& list, const std::string& name) { return list.empty() || std::ranges::find(list, name) != list.end(); }
+
+// A step stands for every node that it fuses.
+bool is_asked(const PlacementInfo& placed, const Options& options) {
+  const bool named = is_listed(options.nodes, placed.node) ||
+                     std::ranges::any_of(placed.also, [&](const std::string& node) { return is_listed(options.nodes, node); });
+  return named && is_listed(options.ops, placed.op);
+}
+
+// Fails with InvalidArgument if the options ask for nodes or operators, and none of them is in the plan.
+std::string explain(const PlanInfo& plan, const Options& options) {
+  if (std::ranges::none_of(plan.placements, [&](const PlacementInfo& placed) { return is_asked(placed, options); }) && !plan.placements.empty()) {
+    fail(ErrorKind::InvalidArgument, "no step of the plan is a node or an operator that was asked for");
+  }
   Table table({"node", "op", "device", "kernel", "state"});
   std::string text;
   for (const PlacementInfo& placed : plan.placements) {
+    if (!is_asked(placed, options)) continue;
     table.add({shortened(placed.node, 30), shortened(placed.op, 20), placed.device, placed.kernel, placed.state});
     for (const auto& refused : placed.refusals) {
-      if (!every_kernel && placed.state != "fallback") continue;
+      if (!options.kernels && placed.state != "fallback") continue;
       table.add({fmt::format("  not {}: {}: {}", refused.kernel.empty() ? refused.device : refused.kernel, refused.reason, refused.detail)});
     }
   }
@@ -105,7 +120,10 @@ std::string plan_line(const PlanInfo& plan) {
     text += fmt::format("; {} fell back to {}; {} copies, {}", plan.fallback_nodes, plan.devices.back(), plan.copies.size(),
                         short_bytes(static_cast<double>(bytes)));
   }
-  return text + "\n" + (plan.fallback_summary.empty() ? "" : plan.fallback_summary + "\n");
+  text += "\n";
+  std::istringstream lines(plan.fallback_summary);
+  for (std::string line; std::getline(lines, line);) text += wrapped(line);
+  return text;
 }
 
 }  // namespace
@@ -119,16 +137,18 @@ Outcome run_command(const Options& options, json& result) {
   const auto runner = lab.runner(options.devices[0], lab.plan_options());
   std::unique_ptr<DumpWriter> dump;
   if (!options.dump.empty()) {
-    (void)plan_of(*runner);  // A refusal leaves no folder.
+    (void)runner->plan();  // A refusal leaves no folder.
     dump = std::make_unique<DumpWriter>(options.dump);
     for (const auto& [name, data] : inputs) dump->add(name, data);
   }
   const NamedData outputs = runner->run(inputs, dump.get());
   Outcome outcome;
-  const PlanInfo plan = plan_of(*runner);
+  const PlanInfo plan = runner->plan();
   result["plan"] = plan_json(plan);
   result["environment"]["devices"] = plan.devices;
-  if (options.explain || options.kernels) outcome.text += explain(plan, options.kernels);
+  add_versions(result, plan);
+  const bool narrowed = !options.nodes.empty() || !options.ops.empty();
+  if (options.explain || options.kernels || narrowed) outcome.text += explain(plan, options);
   outcome.text += plan_line(plan);
   describe_outputs(outputs, result, outcome.text);
   if (dump) {
@@ -136,7 +156,11 @@ Outcome run_command(const Options& options, json& result) {
       if (!dump->has(name)) dump->add(name, data);  // Outputs that only rename a value.
     }
     dump->finish();
-    outcome.text += fmt::format("wrote {} values into {}\n", dump->count(), options.dump);
+    outcome.text += fmt::format("wrote {} into {}\n", counted(dump->count(), "value"), options.dump);
+    if (!dump->left_out().empty()) {
+      show_note(fmt::format("{} left out of the dump, which holds tensors: sequences and maps, first '{}'", counted(dump->left_out().size(), "value"),
+                            dump->left_out()[0]));
+    }
   }
   if (!options.output.empty()) {
     NamedTensors tensors;

@@ -2,6 +2,7 @@
 #include <fmt/format.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <cstdio>
 #include <nlohmann/json.hpp>
 #include <string_view>
@@ -9,6 +10,7 @@
 #include "cli/command.h"
 #include "cli/lab.h"
 #include "unmoor/backends/gpu/compiler.h"
+#include "unmoor/base/child.h"
 #include "unmoor/base/error.h"
 #include "unmoor/workbench/conformance.h"
 #include "unmoor/workbench/doctor.h"
@@ -26,6 +28,7 @@ int answer_with(const std::function<nlohmann::json()>& make) {
   size_t at = 0;
   while (at < text.size()) {
     const ssize_t written = ::write(output, text.data() + at, text.size() - at);
+    if (written < 0 && errno == EINTR) continue;
     if (written <= 0) return Status::internal;
     at += static_cast<size_t>(written);
   }
@@ -35,6 +38,7 @@ int answer_with(const std::function<nlohmann::json()>& make) {
 }  // namespace
 
 int worker_main(int argc, char** argv) {
+  die_with_parent();
   const std::string_view what = argv[1];
   if (what == "--worker" && argc == 2) return serve_worker(open_for_worker);
   if (what == "--worker-compile" && argc == 2) return gpu::compile_worker();

@@ -1,13 +1,11 @@
 """Random decision trees for ort_ml_cases.py, as the operators of ai.onnx.ml list them."""
 import numpy as np
-from onnx import TensorProto, helper, numpy_helper
+from onnx import numpy_helper
 
+from ort_ml_model import DOUBLE, F32, F64, FLOAT, I32, I64, INT64, STRING
 from ort_ml_transforms import transformed
 
 MODES = ["BRANCH_LEQ", "BRANCH_LT", "BRANCH_GTE", "BRANCH_GT", "BRANCH_EQ", "BRANCH_NEQ"]
-FLOAT, DOUBLE, INT64, STRING = (helper.make_tensor_type_proto(each, None)
-                                for each in (TensorProto.FLOAT, TensorProto.DOUBLE, TensorProto.INT64, TensorProto.STRING))
-F32, F64, I64, I32 = np.float32, np.float64, np.int64, np.int32
 
 
 class Node:
@@ -249,7 +247,4 @@ def ensemble_cases(cases, rng):
         cases.add("TreeEnsemble", "missing", [x], [out], a, opset=5)
 
 
-def tree_cases(cases, rng):
-    regressor_cases(cases, rng)
-    classifier_cases(cases, rng)
-    ensemble_cases(cases, rng)
+FAMILIES = (regressor_cases, classifier_cases, ensemble_cases)

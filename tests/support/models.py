@@ -72,6 +72,23 @@ def data_dependent(path):
     return model.save(path, {"x": (FLOAT, [4, 6])}, {"turned_out": (INT64, ["n", 2]), "distinct_out": (FLOAT, ["m"])})
 
 
+def loop(path):
+    """A loop of three rounds whose body has a node that every device takes, and one whose output shape only the data tells."""
+    body = ModelBuilder()
+    doubled = body.node("Add", "double", ["state", "state"])
+    body.node("Unique", "distinct", [doubled])
+    body.nodes.append(helper.make_node("Identity", ["going"], ["still"], name="still"))
+    state = [helper.make_tensor_value_info(name, FLOAT, [4]) for name in ("state", "double_out")]
+    graph = helper.make_graph(
+        body.nodes, "body",
+        [helper.make_tensor_value_info("round", INT64, []), helper.make_tensor_value_info("going", TensorProto.BOOL, []), state[0]],
+        [helper.make_tensor_value_info("still", TensorProto.BOOL, []), state[1], helper.make_tensor_value_info("distinct_out", FLOAT, ["k"])])
+    model = ModelBuilder()
+    model.nodes.append(helper.make_node("Loop", ["count", "", "x"], ["last", "all"], name="loop", body=graph))
+    model.constant("count", np.int64(3))
+    return model.save(path, {"x": (FLOAT, [4])}, {"last": (FLOAT, [4]), "all": (FLOAT, ["n", "k"])})
+
+
 def erf_gelu(model, name, x):
     """GELU as exporters before opset 20 write it; the last node has the name."""
     half = model.node("Div", f"{name}_scaled", [x, model.constant(f"{name}_root", np.float32(math.sqrt(2)))])

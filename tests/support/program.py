@@ -26,9 +26,9 @@ class Result:
         return f"unmoor {' '.join(self.arguments)}: status {self.status}\n{self.out[-3000:]}\n{self.err[-3000:]}"
 
 
-def unmoor(*arguments, environment=None, timeout=240):
+def unmoor(*arguments, environment=None, timeout=240, folder=None):
     arguments = [str(each) for each in arguments]
-    done = subprocess.run([UNMOOR, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout,
+    done = subprocess.run([UNMOOR, *arguments], stdin=subprocess.DEVNULL, capture_output=True, timeout=timeout, cwd=folder,
                           env={**os.environ, **(environment or {})})
     return Result(arguments, done)
 

@@ -6,7 +6,7 @@
 
 namespace unmoor {
 
-// A shared library opened at run time. Never closed: vendor libraries do not survive it.
+// A shared library opened at run time. Never closed: vendor libraries do not survive it. Immutable; any thread.
 class Library {
  public:
   // The first of `names` that opens, or null with the loader's words for each in `reason`.

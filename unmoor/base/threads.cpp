@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <chrono>
+#include <system_error>
 #include <utility>
 
 #include "unmoor/base/error.h"
@@ -50,23 +51,32 @@ ThreadPool::~ThreadPool() { stop(); }
 
 void ThreadPool::start(size_t threads) {
   quit_ = false;
-  size_ = threads;
   const uint32_t first = generation_.load();
-  for (size_t i = 1; i < threads; ++i) {
-    workers_.emplace_back([this, first] {
-      inside_piece = true;  // Whatever a piece calls is done where it is.
-      for (uint32_t seen = first;;) {
-        const auto changed = [&] { return generation_.load(std::memory_order_acquire) != seen; };
-        if (!spin(changed)) {
-          generation_.wait(seen, std::memory_order_acquire);
-        }
-        seen = generation_.load(std::memory_order_acquire);
-        if (quit_) {
-          return;
-        }
-        work(seen);
-      }
-    });
+  workers_.reserve(threads - 1);
+  try {
+    while (workers_.size() + 1 < threads) {
+      workers_.emplace_back([this, first] { serve(first); });
+    }
+  } catch (const std::system_error& problem) {
+    const size_t made = workers_.size() + 1;
+    stop();
+    fail(ErrorKind::OutOfMemory, "thread ", made + 1, " of ", threads, " cannot be started: ", problem.code().message());
+  }
+  size_ = threads;
+}
+
+void ThreadPool::serve(uint32_t seen) {
+  inside_piece = true;  // Whatever a piece calls is done where it is.
+  while (true) {
+    const auto changed = [&] { return generation_.load(std::memory_order_acquire) != seen; };
+    if (!spin(changed)) {
+      generation_.wait(seen, std::memory_order_acquire);
+    }
+    seen = generation_.load(std::memory_order_acquire);
+    if (quit_) {
+      return;
+    }
+    work(seen);
   }
 }
 
@@ -78,6 +88,7 @@ void ThreadPool::stop() {
     worker.join();
   }
   workers_.clear();
+  size_ = 1;
 }
 
 void ThreadPool::resize(size_t threads) {

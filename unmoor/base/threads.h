@@ -17,13 +17,16 @@ namespace unmoor {
 // ever waits for a pool while it holds a piece, so pools cannot block each other.
 class ThreadPool {
  public:
-  explicit ThreadPool(size_t threads = 1);  // At least 1.
+  // 0 counts as 1. Fails with OutOfMemory where the system gives no more threads.
+  explicit ThreadPool(size_t threads = 1);
   ~ThreadPool();
   ThreadPool(const ThreadPool&) = delete;
   ThreadPool& operator=(const ThreadPool&) = delete;
 
   size_t size() const { return size_.load(std::memory_order_relaxed); }
-  void resize(size_t threads);  // Waits for the job that runs. Fails with InvalidArgument on 0 or over 1024.
+  // Waits for the job that runs, so not to be called from a piece. Fails with InvalidArgument on 0 or over 1024, with OutOfMemory
+  // where the system gives no more threads; then the pool has size 1.
+  void resize(size_t threads);
 
   // Calls body(i) once for each i in [0, count), and returns when all are done. The pieces are taken in order by whoever is
   // free; a thread that is late delays nothing but the piece it holds. Throws the first exception that a piece threw.
@@ -42,6 +45,7 @@ class ThreadPool {
  private:
   using Call = void (*)(void*, size_t);
   void run(size_t count, Call call, void* body);
+  void serve(uint32_t seen);  // What a thread does until the pool ends: jobs after generation `seen`.
   void work(uint64_t generation);
   void start(size_t threads);
   void stop();

@@ -1,7 +1,8 @@
 #include <zip.h>
 
-#include <cstdio>
+#include <filesystem>
 #include <memory>
+#include <system_error>
 #include <vector>
 
 #include "unmoor/base/error.h"
@@ -36,7 +37,9 @@ Archive open(const std::string& path, int flags) {
 
 using Bytes = std::vector<std::byte>;
 
-std::shared_ptr<const Bytes> read_entry(zip_t* archive, zip_uint64_t i, const std::string& name) {
+// `room` is what the entries that are left may take in the file: less for each that is read, so that entries which share their bytes
+// cannot multiply them.
+std::shared_ptr<const Bytes> read_entry(zip_t* archive, zip_uint64_t i, const std::string& name, uint64_t& room) {
   zip_stat_t status;
   if (zip_stat_index(archive, i, 0, &status) != 0) fail(ErrorKind::InvalidModel, "entry '", name, "' cannot be read");
   if ((status.valid & ZIP_STAT_SIZE) == 0 || (status.valid & ZIP_STAT_COMP_SIZE) == 0 ||
@@ -44,6 +47,8 @@ std::shared_ptr<const Bytes> read_entry(zip_t* archive, zip_uint64_t i, const st
     fail(ErrorKind::InvalidModel, "entry '", name, "' says it is ", status.size, " bytes long, which its ", status.comp_size,
          " cannot hold");
   }
+  if (status.comp_size > room) fail(ErrorKind::InvalidModel, "entry '", name, "' shares its bytes with others");
+  room -= status.comp_size;
   const Entry entry(zip_fopen_index(archive, i, 0));
   if (!entry) fail(ErrorKind::InvalidModel, "entry '", name, "' cannot be read: ", zip_strerror(archive));
   // Grows with what really comes out.
@@ -66,6 +71,9 @@ std::shared_ptr<const Bytes> read_entry(zip_t* archive, zip_uint64_t i, const st
 
 std::map<std::string, Tensor, std::less<>> read_npz(const std::string& path) {
   const Archive archive = open(path, ZIP_RDONLY | ZIP_CHECKCONS);
+  std::error_code problem;
+  uint64_t room = std::filesystem::file_size(path, problem);
+  if (problem) fail(ErrorKind::Io, "cannot read '", path, "': ", problem.message());
   std::map<std::string, Tensor, std::less<>> tensors;
   const zip_int64_t count = zip_get_num_entries(archive.get(), 0);
   try {
@@ -73,10 +81,10 @@ std::map<std::string, Tensor, std::less<>> read_npz(const std::string& path) {
       const auto index = static_cast<zip_uint64_t>(i);
       const char* const raw_name = zip_get_name(archive.get(), index, ZIP_FL_ENC_RAW);
       std::string name = raw_name == nullptr ? "" : raw_name;
-      const auto bytes = read_entry(archive.get(), index, name);
+      const auto bytes = read_entry(archive.get(), index, name, room);
       if (name.ends_with(".npy")) name.resize(name.size() - 4);
       try {
-        tensors[name] = npy_from_bytes(*bytes, bytes);
+        if (!tensors.emplace(name, npy_from_bytes(*bytes, bytes)).second) fail(ErrorKind::InvalidModel, "there are two of this name");
       } catch (Error& error) {
         error.note(cat("in entry '", name, "'"));
         throw;
@@ -95,8 +103,8 @@ void write_npz(const std::map<std::string, Tensor, std::less<>>& tensors, const 
     write_file(path, cat("PK\x05\x06", std::string(18, '\0')));
     return;
   }
-  const std::string beside = cat(path, ".part");
-  Archive archive = open(beside, ZIP_CREATE | ZIP_TRUNCATE);
+  NewFile made(path);
+  Archive archive = open(made.beside(), ZIP_CREATE | ZIP_TRUNCATE);
   std::vector<std::string> contents;  // libzip reads them when it closes.
   contents.reserve(tensors.size());
   const auto check = [&](bool is_good) {
@@ -115,7 +123,7 @@ void write_npz(const std::map<std::string, Tensor, std::less<>>& tensors, const 
   }
   check(zip_close(archive.get()) == 0);
   archive.release();
-  if (std::rename(beside.c_str(), path.c_str()) != 0) fail(ErrorKind::Io, "cannot write '", path, "'");
+  made.finish();
 }
 
 }  // namespace unmoor

@@ -32,10 +32,14 @@ void append_bodies(std::string& text, const Node& node, const std::string& inden
   constexpr int deepest = 64;
   if (depth >= deepest) return;
   for (const auto& [key, attribute] : node.attributes) {
-    const auto* body = std::get_if<SubGraph>(&attribute);
-    if (body == nullptr || *body == nullptr) continue;
-    text += cat(indent, key, ":\n");
-    append_graph(text, **body, indent + "  ", depth + 1);
+    std::vector<SubGraph> bodies;
+    if (const auto* body = std::get_if<SubGraph>(&attribute)) bodies = {*body};
+    if (const auto* list = std::get_if<std::vector<SubGraph>>(&attribute)) bodies = *list;
+    for (const SubGraph& body : bodies) {
+      if (body == nullptr) continue;
+      text += cat(indent, key, ":\n");
+      append_graph(text, *body, indent + "  ", depth + 1);
+    }
   }
 }
 

@@ -13,7 +13,7 @@ namespace unmoor {
 
 class KernelTable;
 
-// Device memory. Freed with its last owner.
+// Device memory. Freed with its last owner. Several streams may read it at once; who writes it must be alone, which events arrange.
 class Buffer {
  public:
   virtual ~Buffer() = default;
@@ -21,7 +21,7 @@ class Buffer {
   virtual std::byte* host() { return nullptr; }  // Null if the host cannot address it.
 };
 
-// A point in a stream's work.
+// A point in a stream's work. One thread at a time.
 class Event {
  public:
   virtual ~Event() = default;

@@ -33,7 +33,7 @@ Support no(Reason reason, const Parts&... parts) {
 }
 
 // Ready checks. Inputs that are absent are skipped.
-Support inputs_are(const OpCall& call, std::initializer_list<DType> allowed);           // Every tensor input.
+Support inputs_are(const OpCall& call, std::initializer_list<DType> allowed);           // Every input; one that is no tensor is a no.
 Support input_is(const OpCall& call, size_t input, std::initializer_list<DType> allowed);
 Support rank_at_most(const OpCall& call, size_t input, size_t rank);
 Support integer_is(const OpCall& call, std::string_view key, int64_t wanted, int64_t otherwise);

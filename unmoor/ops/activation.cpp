@@ -219,8 +219,13 @@ void add_swiglu(OpSet& ops) {
     Formula f(builder);
     f.output(0, f.product(f.add("Swish", {f.input(0)}, {{"alpha", read(f.call(), "alpha", 1)}}), f.input(1)));
   };
-  op.cases = {"T[2,3,5]~small T[2,3,5]~small alpha=1.0,0.5,-2.0,0.0", "T[257]~small T[257]~small", "T[] T[]", "T[0,4] T[0,4]",
-              "T[1,7,3,3]~small T[1,7,3,3]~small", "T[1,1]~small T[1,1]~small", "T[3,64]~small T[3,64]~small!",
+  op.cases = {"T[2,3,5]~small T[2,3,5]~small alpha=1.0,0.5,-2.0,0.0",
+              "T[257]~small T[257]~small",
+              "T[] T[]",
+              "T[0,4] T[0,4]",
+              "T[1,7,3,3]~small T[1,7,3,3]~small",
+              "T[1,1]~small T[1,1]~small",
+              "T[3,64]~small T[3,64]~small!",
               "f32[2,33]~special f32[2,33]~small"};
   ops.add(std::move(op));
 }

@@ -4,6 +4,7 @@
 #include <numeric>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/memory.h"
 #include "unmoor/ops/attention.h"
 #include "unmoor/ops/onnx_dtype.h"
 
@@ -42,7 +43,8 @@ class Row {
   Row(const AttentionRule& rule, std::optional<AttentionStage> keep, Attended& result)
       : rule_(rule), keep_(keep), result_(result), scores_(size_of(rule.sizes.total)), bias_(scores_.size()) {}
 
-  std::span<const double> weights(const double* query, const double* keys, size_t h, const std::function<void(std::span<double>)>& add_bias) {
+  std::span<const double> weights(const double* query, const double* keys, size_t h,
+                                  const std::function<void(std::span<double>)>& add_bias) {
     const auto depth = size_of(rule_.sizes.depth);
     for (size_t j = 0; j < scores_.size(); ++j) {
       scores_[j] = rule_.scale * std::inner_product(query, query + depth, keys + j * depth, 0.0);
@@ -88,6 +90,21 @@ void require_groups(const OpCall& call, const HeadSizes& sizes) {
   }
 }
 
+void check_doubles(std::initializer_list<size_t> counts) {
+  constexpr size_t most = std::numeric_limits<size_t>::max() / sizeof(double);
+  size_t sum = 0;
+  for (const size_t count : counts) sum += std::min(count, most - sum);
+  check_memory(sum * sizeof(double));
+}
+
+int64_t joined_length(const OpCall& call, int64_t past, int64_t added) {
+  constexpr int64_t most = int64_t{1} << 62;
+  if (past > most - std::min(std::max<int64_t>(added, 0), most)) {
+    fail(ErrorKind::InvalidModel, title(call), ": ", past, " and ", added, " keys are too many");
+  }
+  return past < 0 || added < 0 ? Shape::unknown : past + added;
+}
+
 double usual_scale(int64_t depth) { return depth > 0 ? 1 / std::sqrt(static_cast<double>(depth)) : 1; }
 
 double attention_flop(const HeadSizes& s) {
@@ -104,8 +121,13 @@ Attended attend(const AttentionRule& rule, std::span<const double> q, std::span<
   const size_t group = size(s.heads / s.shared);
   const size_t total = size(s.total);
   const size_t width = size(s.width);
+  const size_t outputs = size(Shape{s.batch, s.heads, s.length, s.width}.elements());
+  const size_t scores = keep ? size(Shape{s.batch, s.heads, s.length, s.total}.elements()) : 0;
   Attended result;
-  result.y.resize(size(s.batch) * size(s.heads) * size(s.length) * width);
+  if (outputs == 0 && scores == 0) return result;  // Sizes beside a 0 may be as large as they like.
+  check_doubles({outputs, scores, total, total});
+  result.y.resize(outputs);
+  result.stage.reserve(scores);
   Row row(rule, keep, result);
   double* y = result.y.data();
   for (size_t b = 0; b < size(s.batch); ++b) {
@@ -159,7 +181,7 @@ ValueId add_scores(Formula& f, const AttentionRule& rule, ValueId q, ValueId k) 
   const HeadSizes& s = rule.sizes;
   const int64_t group = s.heads / s.shared;
   // The queries that share a key head are rows of one product.
-  if (group != 1) q = sized(f, q, {s.batch, s.shared, group * s.length, s.depth});
+  if (group != 1) q = sized(f, q, {s.batch, s.shared, times(group, s.length), s.depth});
   const ValueId scores = scaled_product(f, q, k, rule.scale);
   return group == 1 ? scores : sized(f, scores, {s.batch, s.heads, s.length, s.total});
 }
@@ -186,7 +208,7 @@ AttendedValues add_attention(Formula& f, const AttentionRule& rule, const Attent
     weights = f.add("Where", {shut, f.number(0), weights});
   }
   note(AttentionStage::Weights, weights);
-  if (group != 1) weights = sized(f, weights, {s.batch, s.shared, group * s.length, s.total});
+  if (group != 1) weights = sized(f, weights, {s.batch, s.shared, times(group, s.length), s.total});
   result.y = f.add("MatMul", {weights, values.v});
   if (group != 1) result.y = sized(f, result.y, {s.batch, s.heads, s.length, s.width});
   return result;
@@ -197,6 +219,7 @@ namespace {
 // [a, b, c, d] as [a, c, b, d].
 std::vector<double> swapped_middle(std::span<const double> x, size_t a, size_t b, size_t c, size_t d) {
   std::vector<double> y(x.size());
+  if (y.empty()) return y;
   auto from = x.begin();
   for (size_t i = 0; i < a; ++i) {
     for (size_t j = 0; j < b; ++j) {
@@ -224,7 +247,7 @@ ValueId split_heads(Formula& f, ValueId x, int64_t batch, int64_t length, int64_
 
 ValueId join_heads(Formula& f, ValueId x, int64_t batch, int64_t heads, int64_t length, int64_t width) {
   const ValueId rows = f.add("Transpose", {x}, {{"perm", std::vector<int64_t>{0, 2, 1, 3}}});
-  return sized(f, rows, {batch, length, heads * width});
+  return sized(f, rows, {batch, length, times(heads, width)});
 }
 
 ValueId sized(Formula& f, ValueId x, std::vector<int64_t> shape) {
@@ -234,15 +257,13 @@ ValueId sized(Formula& f, ValueId x, std::vector<int64_t> shape) {
   return f.add("Reshape", {x, f.ints(std::move(shape))}, std::move(attributes));
 }
 
-ValueId shut_out_unless(Formula& f, ValueId condition) {
-  return f.add("Where", {condition, f.number(0), f.number(-infinity)});
-}
+ValueId shut_out_unless(Formula& f, ValueId condition) { return f.add("Where", {condition, f.number(0), f.number(-infinity)}); }
 
 ValueId places(GraphBuilder& builder, int64_t first, int64_t count, bool as_column) {
-  std::vector<int64_t> values(static_cast<size_t>(count));
+  Tensor tensor(TensorType{DType::I64, as_column ? Shape{count, 1} : Shape{count}});
+  const auto values = tensor.writable_span<int64_t>();
   std::iota(values.begin(), values.end(), first);
-  const Shape shape = as_column ? Shape{count, 1} : Shape{count};
-  return builder.constant(Tensor::from<int64_t>(shape, values));
+  return builder.constant(std::move(tensor));
 }
 
 void append_dim(Shape& shape, int64_t dim, const Shape& from, size_t axis) {

@@ -1,9 +1,8 @@
-#include "unmoor/ops/attention_call.h"
-
 #include <array>
 #include <limits>
 
 #include "unmoor/base/error.h"
+#include "unmoor/ops/attention_call.h"
 #include "unmoor/ops/contrib_attention.h"
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/moving.h"
@@ -64,6 +63,7 @@ std::vector<double> with_past(std::span<const Data> in, size_t i, size_t past, c
   if (read.packed) x = split_heads(x, size(s.batch), size(read.added), size(s.shared), size(width));
   if (tensor_at(in, past) == nullptr) return x;
   const std::vector<double> before = doubles(in[past].tensor());
+  if (x.empty() && before.empty()) return x;
   const auto own = static_cast<std::ptrdiff_t>(read.added * width);
   const auto old = static_cast<std::ptrdiff_t>(read.past * width);
   std::vector<double> all;
@@ -128,7 +128,7 @@ void write_present(const OpCall& call, std::span<const Data> in, Outputs& out, c
     const int64_t row = index[2] - read.past;
     if (row < 0) return;
     const int64_t from = read.packed ? ((index[0] * read.added + row) * read.sizes.shared + index[1]) * width
-                                       : ((index[0] * read.sizes.shared + index[1]) * read.added + row) * width;
+                                     : ((index[0] * read.sizes.shared + index[1]) * read.added + row) * width;
     copy_added(from + index[3], at);
   });
   if (before == nullptr) return;
@@ -219,14 +219,19 @@ Op attention() {
   Op op;
   op.name = "Attention";
   op.summary = "softmax(scale·Q·Kᵀ, capped, plus bias)·V by heads, with a cache of keys and values.";
-  op.inputs = {required("Q", float_types()),        required("K", float_types()),
-               required("V", float_types()),        optional("attn_mask", plain_types()),
-               optional("past_key", float_types()), optional("past_value", float_types()),
+  op.inputs = {required("Q", float_types()),
+               required("K", float_types()),
+               required("V", float_types()),
+               optional("attn_mask", plain_types()),
+               optional("past_key", float_types()),
+               optional("past_value", float_types()),
                optional("nonpad_kv_seqlen", {DType::I64})};
   op.outputs = {required("Y", float_types()), optional("present_key", float_types()), optional("present_value", float_types()),
                 optional("qk_matmul_output", float_types())};
-  op.attributes = {{"is_causal", int64_t{0}},       {"softcap", 0.0F},
-                   {"left_window_size", int64_t{-1}}, {"right_window_size", int64_t{-1}},
+  op.attributes = {{"is_causal", int64_t{0}},
+                   {"softcap", 0.0F},
+                   {"left_window_size", int64_t{-1}},
+                   {"right_window_size", int64_t{-1}},
                    {"qk_matmul_output_mode", int64_t{0}}};
   op.infer = infer_attention;
   op.reference = attention_reference;
@@ -296,6 +301,10 @@ void add_attention_ops(OpSet& ops) {
   add_flex_attention(ops);
   add_multi_head_ops(ops);
   add_self_attention_ops(ops);
+  add_group_query_ops(ops);
+  add_contrib_rotary(ops);
+  add_contrib_embed_ops(ops);
+  add_crop_and_inverse(ops);
 }
 
 }  // namespace unmoor

@@ -16,10 +16,12 @@ using namespace attention_input;
 std::array<int64_t, 4> parts_of(const OpCall& call, size_t i, std::string_view key) {
   const Shape& shape = call.input(i).shape;
   const int64_t heads = call.integer(key, Shape::unknown);
-  if (call.has_attribute(key) && heads < 1) fail(ErrorKind::InvalidModel, title(call), ": ", key, " is ", heads, ", not 1 or more");
+  if (call.has_attribute(key) && heads < 1)
+    fail(ErrorKind::InvalidModel, title(call), ": ", key, " is ", heads, ", not 1 or more");
   if (!shape.has_rank()) return {Shape::unknown, heads, Shape::unknown, Shape::unknown};
   if (shape.rank() == 4) return {shape[0], same_dim(call, shape[1], heads, key), shape[2], shape[3]};
-  if (shape.rank() != 3) fail(ErrorKind::InvalidModel, title(call), ": input ", i, " has shape ", shape, ", not 3 or 4 dimensions");
+  if (shape.rank() != 3)
+    fail(ErrorKind::InvalidModel, title(call), ": input ", i, " has shape ", shape, ", not 3 or 4 dimensions");
   if (heads < 0) fail(ErrorKind::InvalidModel, title(call), ": inputs of 3 dimensions need the attribute ", key);
   if (shape[2] >= 0 && shape[2] % heads != 0) {
     fail(ErrorKind::InvalidModel, title(call), ": input ", i, " of shape ", shape, " does not divide into ", heads, " heads");
@@ -95,12 +97,13 @@ AttentionCall read_attention(const OpCall& call) {
   s.depth = same_dim(call, q[3], k[3], "the size of a key");
   s.width = v[3];
   read_past(call, read);
-  s.total = read.past < 0 || read.added < 0 ? Shape::unknown : read.past + read.added;
+  s.total = joined_length(call, read.past, read.added);
   require_groups(call, s);
   check_mask(call, s);
   if (call.has(Nonpad)) {
     require_rank(call, Nonpad, 1);
-    if (call.input(Nonpad).shape.has_rank()) same_dim(call, s.batch, call.input(Nonpad).shape[0], "the batch of nonpad_kv_seqlen");
+    if (call.input(Nonpad).shape.has_rank())
+      same_dim(call, s.batch, call.input(Nonpad).shape[0], "the batch of nonpad_kv_seqlen");
   }
   return read;
 }

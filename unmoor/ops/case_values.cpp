@@ -2,6 +2,7 @@
 
 #include <array>
 #include <charconv>
+#include <cmath>
 #include <limits>
 
 #include "unmoor/base/error.h"
@@ -124,8 +125,9 @@ Tensor strings(const Shape& shape, Random& random) {
   return Tensor::of_strings(shape, std::move(values));
 }
 
-// The nearest int64; for uint64 the one of the same bits.
+// The nearest int64, 0 for NaN; for uint64 the one of the same bits.
 int64_t whole(DType dtype, double value) {
+  if (std::isnan(value)) return 0;
   if (dtype == DType::U64 && value >= 0x1p63)
     return static_cast<int64_t>(value >= 0x1p64 ? UINT64_MAX : static_cast<uint64_t>(value));
   if (value >= 0x1p63) return INT64_MAX;

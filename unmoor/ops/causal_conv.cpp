@@ -91,7 +91,7 @@ void causal_reference(const OpCall& call, std::span<const Data> in, Outputs& out
   const size_t length = size(read.length);
   const size_t before = size(read.before);
   std::vector<double> y(x.size());
-  for (size_t row = 0; row < size(read.batch) * size(read.channels); ++row) {
+  for (size_t row = 0; !y.empty() && row < size(read.batch) * size(read.channels); ++row) {
     const size_t channel = row % size(read.channels);
     std::vector<double> line(before);
     if (!past.empty()) std::copy_n(past.begin() + static_cast<std::ptrdiff_t>(row * before), before, line.begin());
@@ -110,8 +110,9 @@ void causal_reference(const OpCall& call, std::span<const Data> in, Outputs& out
 void expand_causal(GraphBuilder& builder) {
   Formula f(builder);
   const CausalCall read = read_causal(f.call());
-  const ValueId past = f.has(Past) ? f.raw(Past)
-                                   : builder.constant(Tensor({f.call().input(X).dtype, Shape{read.batch, read.channels, read.before}}));
+  const ValueId past = f.has(Past)
+                           ? f.raw(Past)
+                           : builder.constant(Tensor({f.call().input(X).dtype, Shape{read.batch, read.channels, read.before}}));
   const ValueId line = read.before == 0 ? f.raw(X) : f.add("Concat", {past, f.raw(X)}, {{"axis", int64_t{2}}});
   if (read.length == 0) {
     builder.output(0, f.raw(X));

@@ -6,15 +6,19 @@
 
 namespace unmoor {
 
-// com.microsoft's attention operators. Their contracts are ONNX Runtime's documents of its contrib operators; each is an expansion.
-void add_multi_head_ops(OpSet& ops);     // MultiHeadAttention, DecoderMaskedMultiHeadAttention.
+// com.microsoft's attention operators. Their contracts are ONNX Runtime's documents of its contrib operators; each is an
+// expansion.
+void add_multi_head_ops(OpSet& ops);        // MultiHeadAttention, DecoderMaskedMultiHeadAttention.
 void add_self_attention_ops(OpSet& ops);    // Attention.
 void add_packed_attention_ops(OpSet& ops);  // PackedAttention, PackedMultiHeadAttention.
-void add_group_query_ops(OpSet& ops);    // GroupQueryAttention.
+void add_group_query_ops(OpSet& ops);       // GroupQueryAttention.
+void add_contrib_rotary(OpSet& ops);        // RotaryEmbedding.
+void add_contrib_embed_ops(OpSet& ops);     // EmbedLayerNormalization, BiasSplitGelu, GroupNorm, SkipGroupNorm.
+void add_crop_and_inverse(OpSet& ops);      // CropAndResize, Inverse.
 
 // What they add to scores. Where ONNX's Attention uses -infinity, these use numbers, so that a query that sees nothing sees all.
 struct ContribBias {
-  std::optional<size_t> mask = std::nullopt;  // The input that tells which keys count, in one of its documented shapes.
+  std::optional<size_t> mask = std::nullopt;   // The input that tells which keys count, in one of its documented shapes.
   std::optional<size_t> added = std::nullopt;  // The input to add, broadcasting to [batch, heads, length, total].
   double filter = -10000;                      // For keys that do not count.
   bool causal = false;                         // Queries do not see later keys, ...
@@ -44,6 +48,8 @@ struct Projection {
 Projection read_projection(const OpCall& call, size_t weights, size_t bias, int64_t input_size, int64_t heads);
 // Rows of queries, keys and values, made of input 0.
 std::array<ValueId, 3> add_projection(Formula& f, size_t weights, size_t bias, const HeadSizes& sizes);
+// Elements of queries, keys and values side by side: heads·(2·depth + width). Fails with InvalidModel beyond 2^62.
+int64_t projected_size(const OpCall& call, const HeadSizes& sizes);
 // Part of a value along an axis.
 ValueId sliced(Formula& f, ValueId x, int64_t axis, int64_t from, int64_t to);
 

@@ -11,11 +11,14 @@ namespace {
 // What ONNX Runtime puts where a later key would be.
 constexpr auto lowest = static_cast<double>(std::numeric_limits<float>::lowest());
 
-// Documented: [batch] lengths, [2·batch] ends then starts, [3·batch + 2] lengths then offsets; [batch, total]; [batch, length, total];
-// [batch, 1, most, most].
+// Documented: [batch] lengths, [2·batch] ends then starts, [3·batch + 2] lengths then offsets; [batch, total]; [batch, length,
+// total]; [batch, 1, most, most].
 bool mask_fits(const Shape& mask, const HeadSizes& s, int64_t past) {
   const auto is = [](int64_t dim, int64_t wanted) { return dim < 0 || wanted < 0 || dim == wanted; };
-  if (mask.rank() == 1) return is(mask[0], s.batch) || is(mask[0], 2 * s.batch) || is(mask[0], 3 * s.batch + 2);
+  if (mask.rank() == 1) {
+    if (s.batch < 0 || mask[0] < 0) return true;
+    return mask[0] == s.batch || (mask[0] % 2 == 0 && mask[0] / 2 == s.batch) || (mask[0] % 3 == 2 && mask[0] / 3 == s.batch);
+  }
   if (mask.rank() == 2) return is(mask[0], s.batch) && is(mask[1], s.total);
   if (mask.rank() == 3) return is(mask[0], s.batch) && is(mask[1], s.length) && is(mask[2], s.total);
   if (mask.rank() != 4) return false;
@@ -38,7 +41,7 @@ ValueId counting(Formula& f, GraphBuilder& builder, const HeadSizes& s, const Co
     return sized(f, shape[0] == s.batch ? mask : sliced(f, mask, 0, from, from + s.batch), {s.batch, 1, 1, 1});
   };
   const ValueId before_end = f.add("Less", {keys, bounds(0)});
-  if (shape[0] != 2 * s.batch) return before_end;
+  if (shape[0] % 2 != 0 || shape[0] / 2 != s.batch) return before_end;
   return f.add("And", {before_end, f.add("GreaterOrEqual", {keys, bounds(s.batch)})});
 }
 
@@ -84,7 +87,8 @@ void require_one_float_dtype(const OpCall& call) {
 
 int64_t heads_attribute(const OpCall& call, std::string_view key) {
   const int64_t heads = call.integer(key, 0);
-  if (heads < 1) fail(ErrorKind::InvalidModel, title(call), ": ", key, " is ", heads, ", not 1 or more");
+  if (heads < 1 || heads > (int64_t{1} << 31))
+    fail(ErrorKind::InvalidModel, title(call), ": ", key, " is ", heads, ", not 1 to 2^31");
   return heads;
 }
 
@@ -94,10 +98,18 @@ double contrib_scale(const OpCall& call, int64_t depth) {
 }
 
 int64_t per_head(const OpCall& call, int64_t size, int64_t heads) {
-  if (size >= 0 && size % heads != 0) {
+  if (size >= 0 && (size == 0 || size % heads != 0)) {
     fail(ErrorKind::InvalidModel, title(call), ": a size of ", size, " does not divide into ", heads, " heads");
   }
   return size < 0 ? Shape::unknown : size / heads;
+}
+
+int64_t projected_size(const OpCall& call, const HeadSizes& s) {
+  const int64_t keys = times(s.heads, times(2, s.depth));
+  const int64_t values = times(s.heads, s.width);
+  if (keys > (int64_t{1} << 62) - values)
+    fail(ErrorKind::InvalidModel, title(call), ": heads of ", s.depth, " elements are too large");
+  return keys + values;
 }
 
 ValueId sliced(Formula& f, ValueId x, int64_t axis, int64_t from, int64_t to) {

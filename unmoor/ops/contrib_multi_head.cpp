@@ -5,10 +5,16 @@ namespace unmoor {
 
 namespace {
 
-constexpr MultiHeadPorts multi_head_ports{.bias = 3, .mask = 4, .attention_bias = 5, .past_key = 6, .past_value = 7, .past_length = 8,
-                                          .indirection = 9};
-constexpr MultiHeadPorts decoder_ports{.bias = 10, .mask = 3, .attention_bias = 4, .past_key = 5, .past_value = 6, .past_length = 7,
-                                       .beam_width = 8, .indirection = 9};
+constexpr MultiHeadPorts multi_head_ports{
+    .bias = 3, .mask = 4, .attention_bias = 5, .past_key = 6, .past_value = 7, .past_length = 8, .indirection = 9};
+constexpr MultiHeadPorts decoder_ports{.bias = 10,
+                                       .mask = 3,
+                                       .attention_bias = 4,
+                                       .past_key = 5,
+                                       .past_value = 6,
+                                       .past_length = 7,
+                                       .beam_width = 8,
+                                       .indirection = 9};
 
 ContribBias bias_of(const OpCall& call, const MultiHeadCall& read, const MultiHeadPorts& ports) {
   return contrib_bias(call, ports.mask, ports.attention_bias, read.past);
@@ -58,8 +64,8 @@ Op contrib_attention(std::string name, std::string summary, const MultiHeadPorts
   Op op;
   op.name = std::move(name);
   op.summary = std::move(summary);
-  op.outputs = {required("output", float_types()), optional("present_key", float_types()), optional("present_value", float_types()),
-                optional("qk", float_types())};
+  op.outputs = {required("output", float_types()), optional("present_key", float_types()),
+                optional("present_value", float_types()), optional("qk", float_types())};
   op.infer = [&ports, decodes](const OpCall& call) { return infer_multi_head(call, ports, decodes); };
   op.reference = run_expansion;
   op.expand = [&ports, decodes](GraphBuilder& builder) { expand_multi_head(builder, ports, decodes); };
@@ -72,12 +78,18 @@ Op contrib_attention(std::string name, std::string summary, const MultiHeadPorts
 }
 
 Op multi_head() {
-  Op op = contrib_attention("com.microsoft:MultiHeadAttention", "Attention by heads over projected inputs, with masks and a cache.",
-                            multi_head_ports, false);
+  Op op = contrib_attention("com.microsoft:MultiHeadAttention",
+                            "Attention by heads over projected inputs, with masks and a cache.", multi_head_ports, false);
   const auto& t = float_types();
-  op.inputs = {required("query", t),          optional("key", t),        optional("value", t),      optional("bias", t),
-               optional("key_padding_mask", {DType::I32}), optional("attention_bias", t), optional("past_key", t),
-               optional("past_value", t),     optional("past_sequence_length", {DType::I32}),
+  op.inputs = {required("query", t),
+               optional("key", t),
+               optional("value", t),
+               optional("bias", t),
+               optional("key_padding_mask", {DType::I32}),
+               optional("attention_bias", t),
+               optional("past_key", t),
+               optional("past_value", t),
+               optional("past_sequence_length", {DType::I32}),
                optional("cache_indirection", {DType::I32})};
   op.attributes = {{"num_heads", int64_t{0}}, {"mask_filter_value", -10000.0F}, {"scale", 0.0F}, {"unidirectional", int64_t{0}}};
   op.cases = {
@@ -87,7 +99,8 @@ Op multi_head() {
       // Every form of the mask, one that leaves nothing among them.
       "T[2,3,8]~small T[2,5,8]~small T[2,5,8]~small - i32[2]{3,5} num_heads=2",
       "T[2,3,8]~small T[2,5,8]~small T[2,5,8]~small - i32[8]{3,5,0,3,6,0,3,8} num_heads=2",
-      "T[2,3,8]~small T[2,5,8]~small T[2,5,8]~small - i32[2,5]{1,0,2,-1,0,1,1,1,0,0} num_heads=2 mask_filter_value=-10000,-3.4e38",
+      "T[2,3,8]~small T[2,5,8]~small T[2,5,8]~small - i32[2,5]{1,0,2,-1,0,1,1,1,0,0} num_heads=2 "
+      "mask_filter_value=-10000,-3.4e38",
       "T[2,3,8]~small T[2,5,8]~small T[2,5,8]~small - i32[2,3,5]~unit num_heads=2",
       "T[1,2,8]~small T[1,3,8]~small T[1,3,8]~small - i32[1,3]{0,0,0} num_heads=2 mask_filter_value=-10",
       "T[2,3,8]~small T[2,3,8]~small T[2,3,8]~small - i32[2,3]~unit T[1,2,3,3]~small num_heads=2 unidirectional=0,1 outputs=4",
@@ -98,8 +111,10 @@ Op multi_head() {
       "T[2,3,8]~small T[2,5,2,2,4]~small - T[24]~small num_heads=2",
       "T[2,3,8]~small T[2,2,5,4]~small T[2,2,5,4]~small T[24]~small num_heads=2 outputs=3",
       // A cache, growing and of one size, and one of a beam search.
-      "T[2,2,8]~small T[2,2,8]~small T[2,2,8]~small T[24]~small i32[2,5]~unit - T[2,2,3,4]~small T[2,2,3,4]~small num_heads=2 outputs=3",
-      "T[2,2,8]~small T[2,2,8]~small T[2,2,8]~small - - - T[2,2,3,4]~small T[2,2,3,4]~small num_heads=2 unidirectional=1 outputs=3",
+      "T[2,2,8]~small T[2,2,8]~small T[2,2,8]~small T[24]~small i32[2,5]~unit - T[2,2,3,4]~small T[2,2,3,4]~small num_heads=2 "
+      "outputs=3",
+      "T[2,2,8]~small T[2,2,8]~small T[2,2,8]~small - - - T[2,2,3,4]~small T[2,2,3,4]~small num_heads=2 unidirectional=1 "
+      "outputs=3",
       "T[2,1,8]~small T[2,1,8]~small T[2,1,8]~small - - - T[2,2,6,4]~small T[2,2,6,4]~small i32[1]{3} num_heads=2 outputs=4",
       "T[2,1,8]~small T[2,1,8]~small T[2,1,8]~small - - - T[2,2,4,4]~small T[2,2,4,4]~small i32[1]{3} "
       "i32[1,2,4]{0,1,1,0,1,0,1,1} num_heads=2 outputs=3",
@@ -110,16 +125,26 @@ Op multi_head() {
 }
 
 Op decoder_multi_head() {
-  Op op = contrib_attention("com.microsoft:DecoderMaskedMultiHeadAttention", "MultiHeadAttention of one query each, for decoders.",
-                            decoder_ports, true);
+  Op op = contrib_attention("com.microsoft:DecoderMaskedMultiHeadAttention",
+                            "MultiHeadAttention of one query each, for decoders.", decoder_ports, true);
   const auto& t = float_types();
   const std::vector<DType> i32{DType::I32};
-  op.inputs = {required("query", t),           optional("key", t),           optional("value", t),
-               optional("mask_index", i32),    optional("attention_bias", t), optional("past_key", t),
-               optional("past_value", t),      optional("past_sequence_length", i32), optional("beam_width", i32),
-               optional("cache_indirection", i32), optional("bias", t)};
-  op.attributes = {{"num_heads", int64_t{0}}, {"mask_filter_value", -10000.0F}, {"scale", 0.0F},
-                   {"past_present_share_buffer", int64_t{0}}, {"output_qk", int64_t{0}}};
+  op.inputs = {required("query", t),
+               optional("key", t),
+               optional("value", t),
+               optional("mask_index", i32),
+               optional("attention_bias", t),
+               optional("past_key", t),
+               optional("past_value", t),
+               optional("past_sequence_length", i32),
+               optional("beam_width", i32),
+               optional("cache_indirection", i32),
+               optional("bias", t)};
+  op.attributes = {{"num_heads", int64_t{0}},
+                   {"mask_filter_value", -10000.0F},
+                   {"scale", 0.0F},
+                   {"past_present_share_buffer", int64_t{0}},
+                   {"output_qk", int64_t{0}}};
   op.cases = {
       "T[2,1,8]~small T[2,1,8]~small T[2,1,8]~small - - T[2,2,6,4]~small T[2,2,6,4]~small i32[1]{3} num_heads=2 "
       "past_present_share_buffer=1 outputs=3",

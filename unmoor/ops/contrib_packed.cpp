@@ -85,7 +85,7 @@ PackedCall read_heads(const OpCall& call) {
     require_rank(call, 3, 1);
     const Shape& bias = call.input(3).shape;
     if (bias.has_rank() && s.depth >= 0 && s.width >= 0) {
-      same_dim(call, bias[0], 2 * s.heads * s.depth + s.heads * s.width, "the size of the bias");
+      same_dim(call, bias[0], projected_size(call, s), "the size of the bias");
     }
   }
   read_offsets(call, heads_ports, read);
@@ -101,13 +101,14 @@ std::vector<Type> infer_packed(const OpCall& call, const PackedCall& read) {
 }
 
 // Attention of rows [tokens, heads·size], which are first put where they were.
-void attend_packed(GraphBuilder& builder, Formula& f, const PackedCall& read, const PackedPorts& ports, const std::array<ValueId, 3>& rows) {
+void attend_packed(GraphBuilder& builder, Formula& f, const PackedCall& read, const PackedPorts& ports,
+                   const std::array<ValueId, 3>& rows) {
   const OpCall& call = f.call();
   const HeadSizes& s = read.sizes;
   const auto long_integers = [&](size_t i) { return f.add("Cast", {f.raw(i)}, {{"to", onnx_number(DType::I64)}}); };
-  const ValueId offsets = sliced(f, sized(f, long_integers(ports.offsets), {s.batch * s.length}), 0, 0, read.tokens);
+  const ValueId offsets = sliced(f, sized(f, long_integers(ports.offsets), {times(s.batch, s.length)}), 0, 0, read.tokens);
   const auto spread = [&](ValueId x, int64_t size) {
-    const ValueId empty = builder.constant(Tensor(TensorType{f.dtype(), Shape{s.batch * s.length, s.heads * size}}));
+    const ValueId empty = builder.constant(Tensor(TensorType{f.dtype(), Shape{times(s.batch, s.length), times(s.heads, size)}}));
     const ValueId whole = f.add("ScatterND", {empty, sized(f, offsets, {read.tokens, 1}), x});
     return split_heads(f, whole, s.batch, s.length, s.heads, size);
   };
@@ -116,9 +117,10 @@ void attend_packed(GraphBuilder& builder, Formula& f, const PackedCall& read, co
   const ContribBias what = contrib_bias(call, std::nullopt, ports.added, 0);
   const ValueId bias = add_contrib_bias(f, builder, s, what, sized(f, lengths, {s.batch, 1, 1, 1}));
   const AttentionRule rule{.sizes = s, .scale = contrib_scale(call, s.depth)};
-  const AttendedValues result =
-      add_attention(f, rule, {.q = spread(rows[0], s.depth), .k = spread(rows[1], s.depth), .v = spread(rows[2], s.width), .bias = bias});
-  const ValueId y = sized(f, join_heads(f, result.y, s.batch, s.heads, s.length, s.width), {s.batch * s.length, s.heads * s.width});
+  const AttendedValues result = add_attention(
+      f, rule, {.q = spread(rows[0], s.depth), .k = spread(rows[1], s.depth), .v = spread(rows[2], s.width), .bias = bias});
+  const ValueId y =
+      sized(f, join_heads(f, result.y, s.batch, s.heads, s.length, s.width), {times(s.batch, s.length), times(s.heads, s.width)});
   f.output(0, f.add("Gather", {y, offsets}, {{"axis", int64_t{0}}}));
 }
 
@@ -132,8 +134,8 @@ void expand_heads(GraphBuilder& builder) {
   Formula f(builder);
   const PackedCall read = read_heads(f.call());
   const HeadSizes& s = read.sizes;
-  const int64_t keys = s.heads * s.depth;
-  const int64_t values = s.heads * s.width;
+  const int64_t keys = times(s.heads, s.depth);
+  const int64_t values = times(s.heads, s.width);
   std::array<ValueId, 3> rows{};
   const std::array<int64_t, 3> sizes{keys, keys, values};
   int64_t from = 0;
@@ -166,8 +168,12 @@ void add_packed_attention_ops(OpSet& ops) {
   const auto& t = float_types();
   const std::vector<DType> i32{DType::I32};
   Op self = packed("com.microsoft:PackedAttention", "com.microsoft's Attention of tokens without padding.", read_self);
-  self.inputs = {required("input", t), required("weights", t), required("bias", t), required("token_offset", i32),
-                 required("cumulative_sequence_length", i32), optional("attention_bias", t)};
+  self.inputs = {required("input", t),
+                 required("weights", t),
+                 required("bias", t),
+                 required("token_offset", i32),
+                 required("cumulative_sequence_length", i32),
+                 optional("attention_bias", t)};
   self.attributes["qkv_hidden_sizes"] = std::vector<int64_t>();
   self.expand = expand_self;
   // The document's example: sequences of 1, 2 and 4 tokens.
@@ -186,9 +192,12 @@ void add_packed_attention_ops(OpSet& ops) {
   };
   ops.add(std::move(self));
 
-  Op heads = packed("com.microsoft:PackedMultiHeadAttention", "com.microsoft's MultiHeadAttention of tokens without padding.", read_heads);
-  heads.inputs = {required("query", t), optional("key", t), optional("value", t), optional("bias", t), required("token_offset", i32),
-                  required("cumulative_sequence_length", i32), optional("attention_bias", t)};
+  Op heads = packed("com.microsoft:PackedMultiHeadAttention", "com.microsoft's MultiHeadAttention of tokens without padding.",
+                    read_heads);
+  heads.inputs = {required("query", t),          optional("key", t),
+                  optional("value", t),          optional("bias", t),
+                  required("token_offset", i32), required("cumulative_sequence_length", i32),
+                  optional("attention_bias", t)};
   heads.attributes["mask_filter_value"] = -10000.0F;
   heads.expand = expand_heads;
   heads.cases = {
@@ -197,7 +206,8 @@ void add_packed_attention_ops(OpSet& ops) {
       "T[7,2,3,4]~small - - - i32[3,4]{0,4,5,8,9,10,11,1,2,3,6,7} i32[4]{0,1,3,7} num_heads=2",
       "T[7,2,3,4]~small - - T[24]~small i32[3,4]{0,4,5,8,9,10,11,1,2,3,6,7} i32[4]{0,1,3,7} num_heads=2 scale=0.5",
       "T[4,8]~small T[4,8]~small T[4,8]~small - i32[2,2]{0,1,2,3} i32[3]{0,2,4} T[1,1,2,2]~small num_heads=2",
-      "T[3,8]~small T[3,8]~small T[3,8]~small - i32[2,2]{0,1,2,3} i32[3]{0,2,3} T[2,2,2,2]~small num_heads=2 mask_filter_value=-20.0",
+      "T[3,8]~small T[3,8]~small T[3,8]~small - i32[2,2]{0,1,2,3} i32[3]{0,2,3} T[2,2,2,2]~small num_heads=2 "
+      "mask_filter_value=-20.0",
       "T[1,8]~small T[1,8]~small T[1,8]~small - i32[1,1]{0} i32[2]{0,1} num_heads=1",
       "T[0,8] T[0,8] T[0,8] - i32[1,2]{0,1} i32[2]{0,0} num_heads=2",
       "T[2,8]~small T[2,8]~small T[2,8]~small - i32[2,3]{3,4,0,1,2,5} i32[3]{0,0,2} num_heads=2",

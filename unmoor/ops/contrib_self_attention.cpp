@@ -36,13 +36,15 @@ void read_past(const OpCall& call, SelfCall& read) {
   const auto known = constant_integers(call, PastLength);
   read.past = known && known->size() == 1 ? (*known)[0] : Shape::unknown;
   if (known && (known->size() != 1 || read.past < 0 || (past[3] >= 0 && s.length >= 0 && read.past > past[3] - s.length))) {
-    fail(ErrorKind::InvalidArgument, title(call), ": past_sequence_length ", read.past, " and ", s.length, " keys do not fit into ", past[3]);
+    fail(ErrorKind::InvalidArgument, title(call), ": past_sequence_length ", read.past, " and ", s.length,
+         " keys do not fit into ", past[3]);
   }
 }
 
 SelfCall read_self(const OpCall& call) {
   if (call.integer("do_rotary", 0) != 0) {
-    fail(ErrorKind::Unsupported, title(call), ": do_rotary is not supported, as nothing says which angles are meant; use RotaryEmbedding");
+    fail(ErrorKind::Unsupported, title(call),
+         ": do_rotary is not supported, as nothing says which angles are meant; use RotaryEmbedding");
   }
   SelfCall read;
   HeadSizes& s = read.sizes;
@@ -55,7 +57,7 @@ SelfCall read_self(const OpCall& call) {
   s.depth = projection.depth;
   s.width = projection.width;
   read_past(call, read);
-  s.total = read.past < 0 || s.length < 0 ? Shape::unknown : read.past + s.length;
+  s.total = joined_length(call, read.past, s.length);
   if (!read.shared) read.capacity = s.total;
   return read;
 }
@@ -143,8 +145,8 @@ Projection read_projection(const OpCall& call, size_t weights, size_t bias, int6
 std::array<ValueId, 3> add_projection(Formula& f, size_t weights, size_t bias, const HeadSizes& s) {
   ValueId rows = f.add("MatMul", {f.input(0), f.input(weights)});
   if (f.has(bias)) rows = f.sum(rows, f.input(bias));
-  const int64_t keys = s.heads * s.depth;
-  const int64_t values = s.heads * s.width;
+  const int64_t keys = times(s.heads, s.depth);
+  const int64_t values = times(s.heads, s.width);
   return {sliced(f, rows, -1, 0, keys), sliced(f, rows, -1, keys, 2 * keys), sliced(f, rows, -1, 2 * keys, 2 * keys + values)};
 }
 
@@ -153,8 +155,13 @@ void add_self_attention_ops(OpSet& ops) {
   op.name = "com.microsoft:Attention";
   op.summary = "An input projected to queries, keys and values, and their attention by heads, with masks and a cache.";
   const auto& t = float_types();
-  op.inputs = {required("input", t),  required("weights", t),        optional("bias", t), optional("mask_index", {DType::I32}),
-               optional("past", t), optional("attention_bias", t), optional("past_sequence_length", {DType::I32})};
+  op.inputs = {required("input", t),
+               required("weights", t),
+               optional("bias", t),
+               optional("mask_index", {DType::I32}),
+               optional("past", t),
+               optional("attention_bias", t),
+               optional("past_sequence_length", {DType::I32})};
   op.outputs = {required("output", t), optional("present", t)};
   op.attributes = {{"num_heads", int64_t{0}},
                    {"qkv_hidden_sizes", std::vector<int64_t>()},

@@ -56,10 +56,9 @@ Transposed transposed_of(const OpCall& call, const Shape& x, const Shape& w) {
   if (result.channels >= 0 && result.channels % result.group != 0) {
     fail(ErrorKind::InvalidModel, title(call), ": ", result.channels, " channels do not divide into ", result.group, " groups");
   }
-  if (w.has_rank() && w[1] >= 0) {
-    require_size(call, "the number of output channels a group", w[1], 0);
-    result.outputs = w[1] * result.group;
-  }
+  const int64_t per_group = w.has_rank() ? w[1] : Shape::unknown;
+  if (per_group >= 0) require_size(call, "the number of output channels a group", per_group, 0);
+  result.outputs = per_group < 0 ? Shape::unknown : per_group * result.group;
   Window& window = result.window;
   window.kernel.assign(rank, Shape::unknown);
   window.output.assign(rank, Shape::unknown);

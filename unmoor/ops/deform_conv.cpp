@@ -96,10 +96,12 @@ class Sampler {
   }
 
  private:
-  std::vector<double> point(size_t at, size_t position, const std::vector<int64_t>& index, const std::vector<int64_t>& tap_index) const {
+  std::vector<double> point(size_t at, size_t position, const std::vector<int64_t>& index,
+                            const std::vector<int64_t>& tap_index) const {
     std::vector<double> point(window_.rank());
     for (size_t axis = 0; axis < point.size(); ++axis) {
-      const int64_t regular = index[axis] * window_.strides[axis] - window_.begin[axis] + tap_index[axis] * window_.dilations[axis];
+      const int64_t regular =
+          index[axis] * window_.strides[axis] - window_.begin[axis] + tap_index[axis] * window_.dilations[axis];
       point[axis] = static_cast<double>(regular) + offset_[(at * point.size() + axis) * positions_ + position];
     }
     return point;
@@ -127,7 +129,9 @@ void run_deform_conv(const OpCall& call, std::span<const Data> in, Outputs& out)
   const size_t per_group = outputs / static_cast<size_t>(convolution.group);
   std::vector<double> column(depth * static_cast<size_t>(convolution.group));
   for (size_t n = 0; n < batch; ++n) {
-    const auto item = [&](const std::vector<double>& all) { return std::span(all).subspan(n * (all.size() / batch), all.size() / batch); };
+    const auto item = [&](const std::vector<double>& all) {
+      return std::span(all).subspan(n * (all.size() / batch), all.size() / batch);
+    };
     const Sampler sampler(call, convolution, item(x), item(offset), item(mask));
     std::vector<int64_t> index(convolution.window.rank());
     for (size_t position = 0; position < positions; ++position, advance(index, convolution.window.output)) {
@@ -151,8 +155,9 @@ void add_deform_conv(OpSet& ops) {
   op.inputs = {required("X", float_types()), required("W", float_types()), required("offset", float_types()),
                optional("B", float_types()), optional("mask", float_types())};
   op.outputs = {required("Y", float_types())};
-  op.attributes = {{"dilations", std::vector<int64_t>()}, {"group", int64_t{1}},          {"kernel_shape", std::vector<int64_t>()},
-                   {"offset_group", int64_t{1}},          {"pads", std::vector<int64_t>()}, {"strides", std::vector<int64_t>()}};
+  op.attributes = {{"dilations", std::vector<int64_t>()},    {"group", int64_t{1}},
+                   {"kernel_shape", std::vector<int64_t>()}, {"offset_group", int64_t{1}},
+                   {"pads", std::vector<int64_t>()},         {"strides", std::vector<int64_t>()}};
   op.infer = infer_deform_conv;
   op.reference = run_deform_conv;
   op.cost = [](const OpCall& call) {

@@ -40,7 +40,8 @@ DType softmax_dtype(const OpCall& call) {
   const auto dtype = dtype_numbered(call.integer("softmax_precision", 1));
   const auto& known = float_types();
   if (dtype && std::ranges::find(known, *dtype) != known.end()) return *dtype;
-  fail(ErrorKind::InvalidModel, title(call), ": softmax_precision is ", call.integer("softmax_precision", 1), ", not 1, 10, 11 or 16");
+  fail(ErrorKind::InvalidModel, title(call), ": softmax_precision is ", call.integer("softmax_precision", 1),
+       ", not 1, 10, 11 or 16");
 }
 
 size_t captures(const OpCall& call) {
@@ -55,8 +56,9 @@ void check_graph(const OpCall& call, std::string_view key) {
   if (!call.has_attribute(key)) return;
   const SubGraph graph = call.graph(key);
   if (graph->inputs().size() != 1 + captures(call) || graph->outputs().size() != 1) {
-    fail(ErrorKind::InvalidModel, title(call), ": ", key, " has ", graph->inputs().size() - std::min(captures(call), graph->inputs().size()),
-         " inputs and ", graph->outputs().size(), " outputs, not one of each");
+    fail(ErrorKind::InvalidModel, title(call), ": ", key, " has ",
+         graph->inputs().size() - std::min(captures(call), graph->inputs().size()), " inputs and ", graph->outputs().size(),
+         " outputs, not one of each");
   }
 }
 
@@ -89,7 +91,8 @@ ValueId modified(GraphBuilder& builder, std::string_view key, ValueId value) {
   const ValueId result = builder.add_body(*call.graph(key), inputs)[0];
   const auto* from = std::get_if<TensorType>(&builder.type(value));
   const auto* to = result == no_value ? nullptr : std::get_if<TensorType>(&builder.type(result));
-  const bool fits = from != nullptr && to != nullptr && from->dtype == to->dtype && (!to->shape.is_known() || to->shape == from->shape);
+  const bool fits =
+      from != nullptr && to != nullptr && from->dtype == to->dtype && (!to->shape.is_known() || to->shape == from->shape);
   if (!fits) {
     fail(ErrorKind::InvalidModel, title(call), ": ", key, " gives ", to == nullptr ? "nothing" : to_text(*to), ", not ",
          builder.type(value));
@@ -110,7 +113,7 @@ void expand_flex(GraphBuilder& builder) {
   ValueId scores = cast(add_scores(f, rule, f.input(Q), f.input(K)));
   scores = modified(builder, "score_mod", scores);
   ValueId weights = modified(builder, "prob_mod", f.add("Softmax", {scores}));
-  if (group != 1) weights = sized(f, weights, {s.batch, s.shared, group * s.length, s.total});
+  if (group != 1) weights = sized(f, weights, {s.batch, s.shared, times(group, s.length), s.total});
   const ValueId y = f.add("MatMul", {weights, cast(builder.input(V))});
   f.output(0, group == 1 ? y : sized(f, y, {s.batch, s.heads, s.length, s.width}));
 }
@@ -121,7 +124,8 @@ void add_flex_attention(OpSet& ops) {
   Op op;
   op.name = "ai.onnx.preview:FlexAttention";
   op.summary = "softmax(scale·Q·Kᵀ)·V by heads, with graphs that change the scores and the weights.";
-  op.inputs = {required("Q", float_types()), required("K", float_types()), required("V", float_types()), variadic("captured", {})};
+  op.inputs = {required("Q", float_types()), required("K", float_types()), required("V", float_types()),
+               variadic("captured", {})};
   op.outputs = {required("Y", float_types())};
   op.attributes = {{"captures", int64_t{0}}};
   op.infer = infer_flex;

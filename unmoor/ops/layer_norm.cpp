@@ -140,7 +140,7 @@ Op layer_norm() {
               "T[3,1]~small T[1]~small! T[1]~small!",
               "T[2,4,4]~small T[4,1]~small! T[4,1]~small!",
               "T[2,1,4]~small T[1,1,4]~small! T[4]~small!",
-              "f32[3,0] f32[0] f32[0] outputs=3",
+              "f32[3,0] f32[0] f32[0]",
               "f32[2,8]{100,101,102,103,104,105,106,107,1,1,1,1,1,1,1,1} f32[8]~small! f32[8]~small!"};
   return op;
 }

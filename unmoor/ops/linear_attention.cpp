@@ -19,7 +19,7 @@ struct LinearCall {
   int64_t depth = Shape::unknown;
   int64_t width = Shape::unknown;
   double scale = 1;
-  bool gated = false;     // The state fades by e^decay.
+  bool gated = false;      // The state fades by e^decay.
   bool corrected = false;  // What is written is beta·(value - what the key reads).
 };
 
@@ -115,7 +115,11 @@ std::vector<Type> infer_linear(const OpCall& call) {
 class LinearState {
  public:
   LinearState(const LinearCall& read, std::span<double> state)
-      : read_(read), depth_(static_cast<size_t>(read.depth)), width_(static_cast<size_t>(read.width)), state_(state), written_(width_) {}
+      : read_(read),
+        depth_(static_cast<size_t>(read.depth)),
+        width_(static_cast<size_t>(read.width)),
+        state_(state),
+        written_(width_) {}
 
   // `decay` has one number for all or one for each element of the key.
   void fade(std::span<const double> decay) {
@@ -166,9 +170,13 @@ void linear_reference(const OpCall& call, std::span<const Data> in, Outputs& out
   const size_t decays = call.has(Decay) ? size(call.input(Decay).shape[2]) / shared : 0;
   const bool one_beta = call.has(Beta) && call.input(Beta).shape[2] == 1;
   std::vector<double> states = doubles_at(in, PastState);
-  states.resize(size(read.batch) * shared * depth * width);
-  std::vector<double> output(size(read.batch) * length * heads * width);
-  for (size_t b = 0; b < size(read.batch); ++b) {
+  const size_t held = size(Shape{read.batch, read.shared, read.depth, read.width}.elements());
+  const size_t made = size(Shape{read.batch, read.length, read.heads, read.width}.elements());
+  check_doubles({held, made});
+  states.resize(held);
+  std::vector<double> output(made);
+  const bool is_empty = output.empty() && states.empty();
+  for (size_t b = 0; b < size(read.batch) && !is_empty; ++b) {
     for (size_t h = 0; h < shared; ++h) {
       LinearState state(read, std::span(states).subspan((b * shared + h) * depth * width, depth * width));
       for (size_t t = 0; t < length; ++t) {
@@ -195,7 +203,8 @@ void expand_linear(GraphBuilder& builder) {
   const OpCall& call = f.call();
   const LinearCall read = read_linear(call);
   if (read.length > most_steps) {
-    fail(ErrorKind::Unsupported, title(call), ": ", read.length, " steps are more than the ", most_steps, " that can be written out");
+    fail(ErrorKind::Unsupported, title(call), ": ", read.length, " steps are more than the ", most_steps,
+         " that can be written out");
   }
   const int64_t group = read.heads / read.shared;
   // Step t of an input as [batch, heads, rows, columns].
@@ -218,7 +227,7 @@ void expand_linear(GraphBuilder& builder) {
     }
     state = f.sum(state, f.product(at(Key, t, read.shared, read.depth, 1), written));
     const ValueId found = f.add("MatMul", {at(Query, t, read.shared, group, read.depth), state});
-    outputs.push_back(sized(f, f.product(found, f.number(read.scale)), {read.batch, 1, read.heads * read.width}));
+    outputs.push_back(sized(f, f.product(found, f.number(read.scale)), {read.batch, 1, times(read.heads, read.width)}));
   }
   f.output(0, outputs.empty() ? builder.constant(Tensor(call.output(0))) : f.add("Concat", outputs, {{"axis", int64_t{1}}}));
   if (call.wants_output(1)) f.output(1, state);
@@ -238,8 +247,9 @@ Op linear_attention() {
   op.cost = [](const OpCall& call) {
     const LinearCall read = read_linear(call);
     double steps = 1;
-    for (const int64_t dim : {read.batch, read.length, read.depth, read.width}) steps *= static_cast<double>(std::max<int64_t>(dim, 0));
-    return Cost{steps * static_cast<double>(6 * read.shared + 2 * read.heads), bytes_moved(call)};
+    for (const int64_t dim : {read.batch, read.length, read.depth, read.width})
+      steps *= static_cast<double>(std::max<int64_t>(dim, 0));
+    return Cost{steps * (6 * static_cast<double>(read.shared) + 2 * static_cast<double>(read.heads)), bytes_moved(call)};
   };
   op.rounding = Rounding::Function;
   op.category = Category::Attention;
@@ -253,9 +263,11 @@ Op linear_attention() {
       "T[1,2,24]~unit T[1,2,8]~unit T[1,2,6]~small - T[1,2,2]~small T[1,2,2]~unit q_num_heads=6 kv_num_heads=2 outputs=2",
       "T[1,2,12]~small T[1,2,4]~small T[1,2,5]~small update_rule=linear q_num_heads=3 kv_num_heads=1 scale=0.0,0.5",
       // A state from before, in a dtype of its own too; one step; none.
-      "T[2,1,8]~unit T[2,1,8]~unit T[2,1,6]~small T[2,2,4,3]~small T[2,1,2]~small T[2,1,2]~unit q_num_heads=2 kv_num_heads=2 outputs=2",
+      "T[2,1,8]~unit T[2,1,8]~unit T[2,1,6]~small T[2,2,4,3]~small T[2,1,2]~small T[2,1,2]~unit q_num_heads=2 kv_num_heads=2 "
+      "outputs=2",
       "T[1,4,4]~small T[1,4,4]~small T[1,4,4]~small f32[1,1,4,4]~small update_rule=linear q_num_heads=1 kv_num_heads=1 outputs=2",
-      "T[1,3,4]~small T[1,3,4]~small T[1,3,4]~small f16[1,1,4,4]~small T[1,3,1]~small update_rule=gated q_num_heads=1 kv_num_heads=1 "
+      "T[1,3,4]~small T[1,3,4]~small T[1,3,4]~small f16[1,1,4,4]~small T[1,3,1]~small update_rule=gated q_num_heads=1 "
+      "kv_num_heads=1 "
       "outputs=2",
       "T[1,0,4] T[1,0,4] T[1,0,2] T[1,1,4,2] update_rule=linear q_num_heads=1 kv_num_heads=1 outputs=2",
       "T[0,2,4] T[0,2,4] T[0,2,4] update_rule=linear q_num_heads=2 kv_num_heads=2 outputs=2",

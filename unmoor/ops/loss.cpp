@@ -31,7 +31,8 @@ Shape target_shape(const OpCall& call) {
   if (scores.has_rank() && scores.rank() < 2) fail(ErrorKind::InvalidModel, title(call), ": shape ", scores, " has no classes");
   if (call.has(2)) {
     require_rank(call, 2, 1);
-    if (scores.has_rank() && call.input(2).shape.has_rank()) same_dim(call, scores[1], call.input(2).shape[0], "the number of classes");
+    if (scores.has_rank() && call.input(2).shape.has_rank())
+      same_dim(call, scores[1], call.input(2).shape[0], "the number of classes");
   }
   if (!scores.has_rank()) return targets;
   require_rank(call, 1, scores.rank() - 1);
@@ -168,7 +169,8 @@ Op loss_op(std::string name, std::string summary, const std::vector<std::string>
 }  // namespace
 
 void add_loss_ops(OpSet& ops) {
-  Op likelihood = loss_op("NegativeLogLikelihoodLoss", "The negative log-probabilities of the targets, weighted by class, or their sum or mean.",
+  Op likelihood = loss_op("NegativeLogLikelihoodLoss",
+                          "The negative log-probabilities of the targets, weighted by class, or their sum or mean.",
                           {"input", "target", "weight", "loss"});
   likelihood.infer = [](const OpCall& call) { return std::vector<Type>{infer_loss(call)[0]}; };
   likelihood.reference = run_likelihood;

@@ -10,7 +10,8 @@ namespace {
 Shape unpooled_shape(const OpCall& call, const Shape& x) {
   const std::vector<int64_t> kernel = call.integers("kernel_shape");
   if (x.rank() != kernel.size() + 2) {
-    fail(ErrorKind::InvalidModel, title(call), ": input ", x, " does not have the ", kernel.size(), " spatial axes of kernel_shape");
+    fail(ErrorKind::InvalidModel, title(call), ": input ", x, " does not have the ", kernel.size(),
+         " spatial axes of kernel_shape");
   }
   per_axis(call, "kernel_shape", kernel.size(), 1, 1);
   const auto strides = per_axis(call, "strides", kernel.size(), 1, 1);
@@ -22,7 +23,8 @@ Shape unpooled_shape(const OpCall& call, const Shape& x) {
     const int64_t dim = x[axis + 2];
     if (dim > (int64_t{1} << 31)) fail(ErrorKind::InvalidModel, title(call), ": an axis of ", dim, " elements is too long");
     const int64_t grown = (dim - 1) * strides[axis] + kernel[axis] - pads[axis] - pads[axis + kernel.size()];
-    if (dim >= 0 && grown < 0) fail(ErrorKind::InvalidModel, title(call), ": spatial axis ", axis, " would have ", grown, " elements");
+    if (dim >= 0 && grown < 0)
+      fail(ErrorKind::InvalidModel, title(call), ": spatial axis ", axis, " would have ", grown, " elements");
     shape.push_back(dim < 0 ? Shape::unknown : grown);
   }
   return shape;
@@ -47,7 +49,8 @@ std::vector<Type> infer_unpool(const OpCall& call) {
   const Shape wanted(*sizes);
   for (size_t axis = 0; axis < shape.rank(); ++axis) {
     if (wanted[axis] < 0 || wanted[axis] < shape[axis]) {
-      fail(ErrorKind::InvalidModel, title(call), ": output_shape ", wanted, " is smaller than ", shape, ", which kernel_shape, strides and pads give");
+      fail(ErrorKind::InvalidModel, title(call), ": output_shape ", wanted, " is smaller than ", shape,
+           ", which kernel_shape, strides and pads give");
     }
   }
   return {TensorType{x.dtype, wanted}};
@@ -81,7 +84,8 @@ void add_max_unpool(OpSet& ops) {
   op.summary = "Puts what MaxPool chose back in its places, among zeros.";
   op.inputs = {required("X", float_types()), required("I", {DType::I64}), optional("output_shape", {DType::I64})};
   op.outputs = {required("output", float_types())};
-  op.attributes = {{"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()}, {"strides", std::vector<int64_t>()}};
+  op.attributes = {
+      {"kernel_shape", std::vector<int64_t>()}, {"pads", std::vector<int64_t>()}, {"strides", std::vector<int64_t>()}};
   op.infer = infer_unpool;
   op.reference = run_unpool;
   op.rounding = Rounding::MoveBits;

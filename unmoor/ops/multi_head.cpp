@@ -26,7 +26,8 @@ MultiHeadForm form_of(const OpCall& call, const MultiHeadPorts& ports, bool pack
   if (key.rank() != 3 && key.rank() != 4) {
     fail(ErrorKind::InvalidModel, title(call), ": the key has shape ", key, ", not 3, 4 or 5 dimensions");
   }
-  if (!call.has(ports.value)) fail(ErrorKind::InvalidModel, title(call), ": the key has shape ", key, ", but there are no values");
+  if (!call.has(ports.value))
+    fail(ErrorKind::InvalidModel, title(call), ": the key has shape ", key, ", but there are no values");
   require_rank(call, ports.value, key.rank());
   return key.rank() == 3 ? MultiHeadForm::Rows : MultiHeadForm::Keys4;
 }
@@ -86,7 +87,8 @@ void read_past(const OpCall& call, const MultiHeadPorts& ports, MultiHeadCall& r
     fail(ErrorKind::InvalidModel, title(call), ": cache_indirection needs past keys and past_sequence_length");
   }
   if (!call.has(ports.past_key)) return;
-  if (read.form == MultiHeadForm::Keys4) fail(ErrorKind::InvalidModel, title(call), ": keys of 4 dimensions cannot be added to past ones");
+  if (read.form == MultiHeadForm::Keys4)
+    fail(ErrorKind::InvalidModel, title(call), ": keys of 4 dimensions cannot be added to past ones");
   int64_t rows = Shape::unknown;
   for (const size_t i : {ports.past_key, ports.past_value}) {
     require_rank(call, i, 4);
@@ -104,13 +106,14 @@ void read_past(const OpCall& call, const MultiHeadPorts& ports, MultiHeadCall& r
   const auto known = constant_integers(call, ports.past_length);
   read.past = known && known->size() == 1 ? (*known)[0] : Shape::unknown;
   if (known && (known->size() != 1 || read.past < 0 || (rows >= 0 && read.added >= 0 && read.past > rows - read.added))) {
-    fail(ErrorKind::InvalidArgument, title(call), ": past_sequence_length ", read.past, " and ", read.added, " keys do not fit into ", rows);
+    fail(ErrorKind::InvalidArgument, title(call), ": past_sequence_length ", read.past, " and ", read.added,
+         " keys do not fit into ", rows);
   }
 }
 
 // Part `at` of values packed along an axis before the last, as rows.
 ValueId unpacked(Formula& f, ValueId x, int64_t at, const HeadSizes& s, int64_t length) {
-  return sized(f, sliced(f, x, 3, at, at + 1), {s.batch, length, s.heads * s.depth});
+  return sized(f, sliced(f, x, 3, at, at + 1), {s.batch, length, times(s.heads, s.depth)});
 }
 
 // The rows of queries, keys and values; keys and values are no_value where they come by heads.
@@ -118,8 +121,10 @@ std::array<ValueId, 3> rows_of(Formula& f, const MultiHeadCall& read, const Mult
   const HeadSizes& s = read.sizes;
   const ValueId query = f.input(ports.query);
   switch (read.form) {
-    case MultiHeadForm::Rows: return {query, f.input(ports.key), f.input(ports.value)};
-    case MultiHeadForm::Keys4: return {query, no_value, no_value};
+    case MultiHeadForm::Rows:
+      return {query, f.input(ports.key), f.input(ports.value)};
+    case MultiHeadForm::Keys4:
+      return {query, no_value, no_value};
     case MultiHeadForm::PackedKeys: {
       const ValueId packed = f.input(ports.key);
       return {query, unpacked(f, packed, 0, s, read.added), unpacked(f, packed, 1, s, read.added)};
@@ -127,10 +132,11 @@ std::array<ValueId, 3> rows_of(Formula& f, const MultiHeadCall& read, const Mult
     case MultiHeadForm::PackedAll:
       return {unpacked(f, query, 0, s, s.length), unpacked(f, query, 1, s, s.length), unpacked(f, query, 2, s, s.length)};
     case MultiHeadForm::PackedRows: {
-      const int64_t size = s.heads * s.depth;
+      const int64_t size = times(s.heads, s.depth);
       return {sliced(f, query, 2, 0, size), sliced(f, query, 2, size, 2 * size), sliced(f, query, 2, 2 * size, 3 * size)};
     }
-    case MultiHeadForm::Unknown: break;
+    case MultiHeadForm::Unknown:
+      break;
   }
   fail(ErrorKind::Unsupported, title(f.call()), ": the ranks of its inputs are not known");
 }
@@ -138,7 +144,7 @@ std::array<ValueId, 3> rows_of(Formula& f, const MultiHeadCall& read, const Mult
 void add_bias(Formula& f, const MultiHeadCall& read, const MultiHeadPorts& ports, std::array<ValueId, 3>& rows) {
   if (!f.has(ports.bias)) return;
   const HeadSizes& s = read.sizes;
-  const std::array<int64_t, 3> sizes{s.heads * s.depth, s.heads * s.depth, s.heads * s.width};
+  const std::array<int64_t, 3> sizes{times(s.heads, s.depth), times(s.heads, s.depth), times(s.heads, s.width)};
   int64_t from = 0;
   for (size_t i = 0; i < rows.size(); ++i) {
     if (rows[i] != no_value) rows[i] = f.sum(rows[i], sliced(f, f.input(ports.bias), 0, from, from + sizes[i]));
@@ -152,8 +158,8 @@ ValueId redirected(Formula& f, ValueId past, const MultiHeadCall& read, const Mu
   const Shape& shape = f.call().input(ports.indirection).shape;
   const int64_t beams = shape[1];
   const ValueId table = f.add("Cast", {sliced(f, f.raw(ports.indirection), 2, 0, read.past)}, {{"to", onnx_number(DType::I64)}});
-  const ValueId index = f.add("Expand", {sized(f, table, {shape[0], beams, 1, read.past, 1}),
-                                         f.ints({shape[0], beams, s.heads, read.past, size})});
+  const ValueId index =
+      f.add("Expand", {sized(f, table, {shape[0], beams, 1, read.past, 1}), f.ints({shape[0], beams, s.heads, read.past, size})});
   const ValueId by_beam = sized(f, past, {shape[0], beams, s.heads, read.past, size});
   return sized(f, f.add("GatherElements", {by_beam, index}, {{"axis", int64_t{1}}}), {s.batch, s.heads, read.past, size});
 }
@@ -162,8 +168,7 @@ struct Cached {
   ValueId all;      // What is attended to.
   ValueId present;  // What is kept.
 };
-Cached with_past(Formula& f, ValueId added, size_t port, const MultiHeadCall& read, const MultiHeadPorts& ports,
-                 int64_t size) {
+Cached with_past(Formula& f, ValueId added, size_t port, const MultiHeadCall& read, const MultiHeadPorts& ports, int64_t size) {
   if (!f.has(port)) return {added, added};
   const Attributes along{{"axis", int64_t{2}}};
   if (!read.shared) {
@@ -186,13 +191,13 @@ MultiHeadCall read_multi_head(const OpCall& call, const MultiHeadPorts& ports, b
   s.heads = s.shared = heads_attribute(call);
   read_keys(call, ports, read);
   read_past(call, ports, read);
-  s.total = read.past < 0 || read.added < 0 ? Shape::unknown : read.past + read.added;
+  s.total = joined_length(call, read.past, read.added);
   if (!read.shared) read.capacity = s.total;
   if (call.has(ports.bias)) {
     require_rank(call, ports.bias, 1);
     const bool known = s.depth >= 0 && s.width >= 0;
     const Shape bias = shape_of(call, ports.bias);
-    if (bias.has_rank() && known) same_dim(call, bias[0], 2 * s.heads * s.depth + s.heads * s.width, "the size of the bias");
+    if (bias.has_rank() && known) same_dim(call, bias[0], projected_size(call, s), "the size of the bias");
   }
   if (call.has(ports.indirection)) {
     require_rank(call, ports.indirection, 3);
@@ -217,8 +222,10 @@ MultiHeadValues multi_head_values(Formula& f, const MultiHeadCall& read, const M
     values.v = values.present_value = f.input(ports.value);
     return values;
   }
-  const Cached k = with_past(f, split_heads(f, rows[1], s.batch, read.added, s.heads, s.depth), ports.past_key, read, ports, s.depth);
-  const Cached v = with_past(f, split_heads(f, rows[2], s.batch, read.added, s.heads, s.width), ports.past_value, read, ports, s.width);
+  const Cached k =
+      with_past(f, split_heads(f, rows[1], s.batch, read.added, s.heads, s.depth), ports.past_key, read, ports, s.depth);
+  const Cached v =
+      with_past(f, split_heads(f, rows[2], s.batch, read.added, s.heads, s.width), ports.past_value, read, ports, s.width);
   values.k = k.all;
   values.v = v.all;
   values.present_key = k.present;

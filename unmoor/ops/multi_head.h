@@ -16,11 +16,11 @@ struct MultiHeadPorts {
 // How queries, keys and values come. Rows are [batch, length, heads·size].
 enum class MultiHeadForm : uint8_t {
   Unknown,
-  Rows,          // Rows, each.
-  Keys4,         // Queries in rows; keys and values [batch, heads, total, size], as made before.
-  PackedKeys,    // Queries in rows; keys and values [batch, total, heads, 2, size].
-  PackedAll,     // [batch, length, heads, 3, size].
-  PackedRows,    // [batch, length, 3·heads·size].
+  Rows,        // Rows, each.
+  Keys4,       // Queries in rows; keys and values [batch, heads, total, size], as made before.
+  PackedKeys,  // Queries in rows; keys and values [batch, total, heads, 2, size].
+  PackedAll,   // [batch, length, heads, 3, size].
+  PackedRows,  // [batch, length, 3·heads·size].
 };
 
 struct MultiHeadCall {

@@ -14,7 +14,8 @@ std::string pattern_of(const OpCall& call) {
 
 // RE2 matches in time linear in the text, and refuses patterns that would need more than its 8 MiB.
 void check_pattern(const OpCall& call, const RE2& expression) {
-  if (!expression.ok()) fail(ErrorKind::InvalidModel, title(call), ": the pattern '", expression.pattern(), "': ", expression.error());
+  if (!expression.ok())
+    fail(ErrorKind::InvalidModel, title(call), ": the pattern '", expression.pattern(), "': ", expression.error());
 }
 
 std::vector<Type> infer_match(const OpCall& call) {

@@ -68,7 +68,7 @@ struct RotaryCall {
   int64_t heads = Shape::unknown;
   int64_t length = Shape::unknown;
   int64_t width = Shape::unknown;
-  bool packed = false;    // [batch, length, heads·width], else [batch, heads, length, width].
+  bool packed = false;     // [batch, length, heads·width], else [batch, heads, length, width].
   Rotation rotation = {};  // half: -1 if unknown.
 };
 
@@ -94,8 +94,8 @@ void read_sizes(const OpCall& call, RotaryCall& read) {
   read.width = x[2] < 0 ? Shape::unknown : x[2] / read.heads;
 }
 
-// cos_cache or sin_cache: [positions, half], or [batch, length, half] where positions are not given. More columns are left out, as
-// the operator's function does.
+// cos_cache or sin_cache: [positions, half], or [batch, length, half] where positions are not given. More columns are left out,
+// as the operator's function does.
 void check_table(const OpCall& call, const RotaryCall& read, size_t i) {
   const Shape& table = call.input(i).shape;
   require_rank(call, i, call.has(Positions) ? 2 : 3);
@@ -107,8 +107,8 @@ void check_table(const OpCall& call, const RotaryCall& read, size_t i) {
     fits = fits && (table[1] < 0 || read.length < 0 || table[1] == 1 || table[1] == read.length);
   }
   if (fits) return;
-  fail(ErrorKind::InvalidModel, title(call), ": input ", i, " has shape ", table, " where a batch of ", read.batch, ", ", read.length,
-       " positions and ", read.rotation.half, " angles are wanted");
+  fail(ErrorKind::InvalidModel, title(call), ": input ", i, " has shape ", table, " where a batch of ", read.batch, ", ",
+       read.length, " positions and ", read.rotation.half, " angles are wanted");
 }
 
 RotaryCall read_rotary(const OpCall& call) {
@@ -118,7 +118,8 @@ RotaryCall read_rotary(const OpCall& call) {
   const int64_t given = call.integer("rotary_embedding_dim", 0);
   const int64_t turning = given == 0 ? read.width : given;
   if (given < 0 || turning % 2 == 1 || (read.width >= 0 && turning > read.width)) {
-    fail(ErrorKind::InvalidModel, title(call), ": ", turning, " elements of a head of ", read.width, " cannot be rotated in pairs");
+    fail(ErrorKind::InvalidModel, title(call), ": ", turning, " elements of a head of ", read.width,
+         " cannot be rotated in pairs");
   }
   read.rotation.half = turning < 0 ? Shape::unknown : turning / 2;
   check_table(call, read, Cos);
@@ -166,6 +167,7 @@ std::vector<size_t> table_rows(const OpCall& call, std::span<const Data> in, con
 void rotary_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const RotaryCall read = read_rotary(call);
   std::vector<double> x = doubles(in[X].tensor());
+  if (x.empty()) return put(call, out, 0, std::span<const double>(x));
   const std::vector<double> cos = doubles(in[Cos].tensor());
   const std::vector<double> sin = doubles(in[Sin].tensor());
   const std::vector<size_t> cos_rows = table_rows(call, in, read, in[Cos].tensor().shape());
@@ -175,7 +177,8 @@ void rotary_reference(const OpCall& call, std::span<const Data> in, Outputs& out
   const auto length = static_cast<size_t>(read.length);
   for (size_t at = 0; width > 0 && at < x.size() / width; ++at) {
     const size_t position = read.packed ? at / heads : at / length / heads * length + at % length;
-    rotate(std::span(x).subspan(at * width, width), cos.data() + cos_rows[position], sin.data() + sin_rows[position], read.rotation);
+    rotate(std::span(x).subspan(at * width, width), cos.data() + cos_rows[position], sin.data() + sin_rows[position],
+           read.rotation);
   }
   put(call, out, 0, std::span<const double>(x));
 }

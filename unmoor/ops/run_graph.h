@@ -4,8 +4,8 @@
 
 namespace unmoor {
 
-// Runs a graph node by node with the operators' references. `inputs` in order, an absent one empty. Fails with Unsupported at a node
-// without a reference, such as control flow.
+// Runs a graph node by node with the operators' references. `inputs` in order, an absent one empty. Fails with Unsupported at a
+// node without a reference, such as control flow.
 std::vector<Data> run_graph(const Graph& graph, std::span<const Data> inputs);
 
 // A reference for operators that are no more than their expansion.

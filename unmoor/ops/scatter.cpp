@@ -1,7 +1,9 @@
 #include <algorithm>
 #include <cmath>
+#include <numeric>
 
 #include "unmoor/base/error.h"
+#include "unmoor/ops/builder.h"
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/moving.h"
 #include "unmoor/ops/numeric.h"
@@ -191,6 +193,43 @@ void run_tensor_scatter(const OpCall& call, std::span<const Data> in, Outputs& o
   });
 }
 
+constexpr int64_t most_rows = 16;  // That an expansion writes one by one.
+
+// Each row put where its place is, for few rows that do not wrap around; rows at the front need no places.
+void expand_tensor_scatter(GraphBuilder& builder) {
+  const OpCall& call = builder.call();
+  const Shape& cache = call.input(0).shape;
+  const size_t axis = sequence_axis(call, cache);
+  const auto at = static_cast<int64_t>(axis);
+  const int64_t rows = call.input(1).shape[axis];
+  const auto sliced = [&](ValueId x, int64_t from, int64_t to) {
+    return builder.add("Slice", {x, builder.ints({from}), builder.ints({to}), builder.ints({at})});
+  };
+  if (builder.input(2) == no_value) {
+    return builder.output(0,
+                          builder.add("Concat", {builder.input(1), sliced(builder.input(0), rows, cache[axis])}, {{"axis", at}}));
+  }
+  if (rows > most_rows || call.text("mode", "linear") == "circular") {
+    fail(ErrorKind::Unsupported, title(call), ": more than ", most_rows,
+         " rows, or rows that wrap around, cannot be written one by one");
+  }
+  std::vector<int64_t> column(cache.rank() - axis, 1);
+  column[0] = cache[axis];
+  Tensor places(TensorType{DType::I64, Shape(column)});
+  std::iota(places.writable_span<int64_t>().begin(), places.writable_span<int64_t>().end(), 0);
+  const ValueId all = builder.constant(std::move(places));
+  std::vector<int64_t> by_batch(cache.rank(), 1);
+  by_batch[0] = cache[0];
+  const ValueId starts = builder.add("Reshape", {builder.input(2), builder.ints(by_batch)}, {{"allowzero", int64_t{1}}});
+  ValueId result = builder.input(0);
+  for (int64_t row = 0; row < rows; ++row) {
+    const ValueId place = builder.add("Add", {starts, builder.constant(Tensor::scalar<int64_t>(row))});
+    const ValueId is_here = builder.add("Equal", {all, place});
+    result = builder.add("Where", {is_here, rows == 1 ? builder.input(1) : sliced(builder.input(1), row, row + 1), result});
+  }
+  builder.output(0, result);
+}
+
 Op scatter_op(std::string name, std::string summary) {
   Op op;
   op.name = std::move(name);
@@ -243,6 +282,7 @@ Op tensor_scatter() {
   op.attributes = {{"axis", int64_t{-2}}, {"mode", std::string("linear")}};
   op.infer = infer_tensor_scatter;
   op.reference = run_tensor_scatter;
+  op.expand = expand_tensor_scatter;
   op.rounding = Rounding::MoveBits;
   op.category = Category::Attention;
   op.cases = {"T[2,6,4] T[2,2,4] i64[2]{0,4} mode=linear,circular",
@@ -250,7 +290,11 @@ Op tensor_scatter() {
               "T[2,3,6,4] T[2,3,1,4] i64[2]{5,0}",
               "T[2,6,4] T[2,2,4]",
               "T[2,4,6] T[2,4,1] i64[2]{3,2} axis=2,-1",
-              "T[2,6,4] T[2,0,4] i64[2]{6,0}"};
+              "T[2,6,4] T[2,0,4] i64[2]{6,0}",
+              "T[2,6,4] T[2,6,4] mode=linear,circular",
+              "bool[1,2,5,3] bool[1,2,2,3] i64[1]{3}",
+              "T[1,40,3] T[1,17,3] i64[1]{20}",
+              "T[0,6,4] T[0,2,4] i64[0]"};
   return op;
 }
 

@@ -70,17 +70,19 @@ void add_string_normalizer(OpSet& ops) {
   op.reference = run_normalizer;
   op.rounding = Rounding::MoveBits;
   op.category = Category::Text;
-  op.cases = {"string[4]{monday,tuesday,Monday,thursday} stopwords=[monday] is_case_sensitive=0,1 case_change_action=NONE,LOWER,UPPER",
-              "string[1,4]{monday,tuesday,Monday,thursday} stopwords=[monday] is_case_sensitive=0,1",
-              "string[2]{monday,MONDAY} stopwords=[Monday]",
-              "string[1,2]{monday,monday} stopwords=[monday] case_change_action=UPPER",
-              "string[5] case_change_action=NONE,LOWER,UPPER",
-              "string[3]{\"\xc3\xa9t\xc3\xa9\",\"stra\xc3\x9f" "e\",\"\xd0\xb4\xd0\xb0\"} case_change_action=UPPER",
-              "string[2]{istanbul,ISPARTA} case_change_action=UPPER,LOWER locale=tr_TR,en_US,C",
-              "string[0]",
-              "string[1,0] stopwords=[a]",
-              "string[3]{\"\",a,\"\"} stopwords=[a]",
-              "string[3]{\"\",a,\"\"} stopwords=[\"\"]"};
+  op.cases = {
+      "string[4]{monday,tuesday,Monday,thursday} stopwords=[monday] is_case_sensitive=0,1 case_change_action=NONE,LOWER,UPPER",
+      "string[1,4]{monday,tuesday,Monday,thursday} stopwords=[monday] is_case_sensitive=0,1",
+      "string[2]{monday,MONDAY} stopwords=[Monday]",
+      "string[1,2]{monday,monday} stopwords=[monday] case_change_action=UPPER",
+      "string[5] case_change_action=NONE,LOWER,UPPER",
+      "string[3]{\"\xc3\xa9t\xc3\xa9\",\"stra\xc3\x9f"
+      "e\",\"\xd0\xb4\xd0\xb0\"} case_change_action=UPPER",
+      "string[2]{istanbul,ISPARTA} case_change_action=UPPER,LOWER locale=tr_TR,en_US,C",
+      "string[0]",
+      "string[1,0] stopwords=[a]",
+      "string[3]{\"\",a,\"\"} stopwords=[a]",
+      "string[3]{\"\",a,\"\"} stopwords=[\"\"]"};
   ops.add(std::move(op));
 }
 

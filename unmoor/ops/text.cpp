@@ -21,15 +21,18 @@ void run_concat(const OpCall&, std::span<const Data> in, Outputs& out) {
           });
 }
 
-// What Python's str.split() takes for white space, which ONNX's evaluator calls: Unicode's White_Space and four separators of ASCII.
+// What Python's str.split() takes for white space, which ONNX's evaluator calls: Unicode's White_Space and four separators of
+// ASCII.
 bool is_space(char32_t c) {
-  return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 || c == 0x1680 || (c >= 0x2000 && c <= 0x200a) ||
-         c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
+  return (c >= 0x09 && c <= 0x0d) || (c >= 0x1c && c <= 0x20) || c == 0x85 || c == 0xa0 || c == 0x1680 ||
+         (c >= 0x2000 && c <= 0x200a) || c == 0x2028 || c == 0x2029 || c == 0x202f || c == 0x205f || c == 0x3000;
 }
 
-// At most `limit` splits; what follows the last one stays whole.
+// At most `limit` splits; what follows the last one stays whole but for the white space at its end, which ONNX's text removes, and
+// Python's str.split() does not.
 std::vector<std::string> split_at_spaces(const std::string& text, size_t limit) {
-  const std::u32string points = code_points(text);
+  std::u32string points = code_points(text);
+  points.erase(std::find_if_not(points.rbegin(), points.rend(), is_space).base(), points.end());
   std::vector<std::string> parts;
   auto at = points.begin();
   while (true) {
@@ -102,13 +105,20 @@ void add_text_ops(OpSet& ops) {
   concat.outputs = {required("Z", {DType::String})};
   concat.infer = like_first_broadcast;
   concat.reference = run_concat;
-  concat.cases = {"string[2]{abc,def} string[2]{.com,.net}", "string[3]{cat,dog,snake} string[1]{s}", "string[]{a} string[]{b}",
-                  "string[2]{abc,\"\"} string[2]{\"\",abc}",  "string[2,3] string[3]",                "string[2,1] string[1,4]",
-                  "string[0] string[1]",                      "string[2,3] string[]",                 "string[1] string[2,0]",
+  concat.cases = {"string[2]{abc,def} string[2]{.com,.net}",
+                  "string[3]{cat,dog,snake} string[1]{s}",
+                  "string[]{a} string[]{b}",
+                  "string[2]{abc,\"\"} string[2]{\"\",abc}",
+                  "string[2,3] string[3]",
+                  "string[2,1] string[1,4]",
+                  "string[0] string[1]",
+                  "string[2,3] string[]",
+                  "string[1] string[2,0]",
                   "string[7] string[7]"};
   ops.add(std::move(concat));
 
-  Op split = text_op("StringSplit", "Each text cut at a delimiter or at white space, filled up with empty texts; and the numbers of parts.");
+  Op split = text_op("StringSplit",
+                     "Each text cut at a delimiter or at white space, filled up with empty texts; and the numbers of parts.");
   split.outputs = {required("Y", {DType::String}), required("Z", {DType::I64})};
   split.attributes = {{"delimiter", std::string()}, {"maxsplit", int64_t{-1}}};
   split.infer = infer_split;
@@ -124,11 +134,14 @@ void add_text_ops(OpSet& ops) {
                  "string[]{\"a b\"} outputs=2",
                  "string[2]{\"\",\"\"} outputs=2",
                  "string[2]{\"\",\"\"} delimiter=x outputs=2",
-                 "string[1]{\"a\xe3\x80\x80" "b\xc2\xa0" "c\"} outputs=2"};
+                 "string[1]{\"a\xe3\x80\x80"
+                 "b\xc2\xa0"
+                 "c\"} outputs=2"};
   ops.add(std::move(split));
   add_string_normalizer(ops);
   add_regex_full_match(ops);
   add_tf_idf_vectorizer(ops);
+  add_contrib_tokenizer(ops);
 }
 
 }  // namespace unmoor

@@ -19,7 +19,8 @@ const Utf8& facet() { return std::use_facet<Utf8>(std::locale::classic()); }
 // The C library's Unicode tables, which need no locale package. Never freed.
 locale_t unicode_locale() {
   static const locale_t locale = newlocale(LC_CTYPE_MASK, "C.UTF-8", nullptr);
-  if (locale == nullptr) fail(ErrorKind::Unsupported, "letters change case by the C library's locale C.UTF-8, which this system does not have");
+  if (locale == nullptr)
+    fail(ErrorKind::Unsupported, "letters change case by the C library's locale C.UTF-8, which this system does not have");
   return locale;
 }
 
@@ -55,11 +56,17 @@ std::u32string code_points(std::string_view text) {
   std::mbstate_t state{};
   const char8_t* read = bytes.data();
   char32_t* written = points.data();
-  const auto result = facet().in(state, read, bytes.data() + bytes.size(), read, points.data(), points.data() + points.size(), written);
+  const auto result =
+      facet().in(state, read, bytes.data() + bytes.size(), read, points.data(), points.data() + points.size(), written);
   if (result != std::codecvt_base::ok && !text.empty()) {
-    fail(ErrorKind::InvalidArgument, "a text is no UTF-8: byte ", read - bytes.data(), " of ", bytes.size(), " begins no character");
+    fail(ErrorKind::InvalidArgument, "a text is no UTF-8: byte ", read - bytes.data(), " of ", bytes.size(),
+         " begins no character");
   }
   points.resize(static_cast<size_t>(written - points.data()));
+  // The library lets halves of UTF-16 pairs pass.
+  if (std::ranges::any_of(points, [](char32_t point) { return point >= 0xd800 && point <= 0xdfff; })) {
+    fail(ErrorKind::InvalidArgument, "a text is no UTF-8: it holds a surrogate");
+  }
   return points;
 }
 
@@ -68,7 +75,8 @@ std::string utf8(std::u32string_view points) {
   std::mbstate_t state{};
   const char32_t* read = points.data();
   char8_t* written = bytes.data();
-  const auto result = facet().out(state, read, points.data() + points.size(), read, bytes.data(), bytes.data() + bytes.size(), written);
+  const auto result =
+      facet().out(state, read, points.data() + points.size(), read, bytes.data(), bytes.data() + bytes.size(), written);
   if (result != std::codecvt_base::ok && !points.empty()) fail(ErrorKind::Internal, "a code point has no UTF-8");
   bytes.resize(static_cast<size_t>(written - bytes.data()));
   return {bytes.begin(), bytes.end()};

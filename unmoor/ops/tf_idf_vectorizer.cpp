@@ -48,10 +48,12 @@ class Vocabulary {
     }
     const bool is_text = call.input(0).dtype == DType::String;
     if (is_text == texts_.empty()) {
-      fail(ErrorKind::InvalidModel, title(call), ": the input is ", call.input(0).dtype, " and the pool is ", is_text ? "integers" : "strings");
+      fail(ErrorKind::InvalidModel, title(call), ": the input is ", call.input(0).dtype, " and the pool is ",
+           is_text ? "integers" : "strings");
     }
     for (const auto& text : texts_) pool_.push_back(by_text_.emplace(text, static_cast<Word>(pool_.size())).first->second);
-    for (const int64_t number : numbers_) pool_.push_back(by_number_.emplace(number, static_cast<Word>(pool_.size())).first->second);
+    for (const int64_t number : numbers_)
+      pool_.push_back(by_number_.emplace(number, static_cast<Word>(pool_.size())).first->second);
   }
 
   const std::vector<Word>& pool() const { return pool_; }
@@ -95,8 +97,8 @@ Grams grams_of(const OpCall& call, const std::vector<Word>& pool) {
   for (size_t n = 1; n < starts.size(); ++n) {
     const int64_t length = starts[n] - starts[n - 1];
     if (length < 0 || length % static_cast<int64_t>(n) != 0) {
-      fail(ErrorKind::InvalidModel, title(call), ": ngram_counts puts ", n, "-grams from ", starts[n - 1], " to ", starts[n], " of a pool of ",
-           pool.size());
+      fail(ErrorKind::InvalidModel, title(call), ": ngram_counts puts ", n, "-grams from ", starts[n - 1], " to ", starts[n],
+           " of a pool of ", pool.size());
     }
     auto& known = grams.by_size.emplace_back();
     for (auto at = pool.begin() + starts[n - 1]; at != pool.begin() + starts[n]; at += static_cast<int64_t>(n)) {
@@ -104,8 +106,8 @@ Grams grams_of(const OpCall& call, const std::vector<Word>& pool) {
     }
   }
   if (call.integers("ngram_indexes").size() != grams.count) {
-    fail(ErrorKind::InvalidModel, title(call), ": ngram_indexes has ", call.integers("ngram_indexes").size(), " numbers for ", grams.count,
-         " n-grams");
+    fail(ErrorKind::InvalidModel, title(call), ": ngram_indexes has ", call.integers("ngram_indexes").size(), " numbers for ",
+         grams.count, " n-grams");
   }
   return grams;
 }
@@ -113,14 +115,16 @@ Grams grams_of(const OpCall& call, const std::vector<Word>& pool) {
 std::vector<double> weights_of(const OpCall& call, size_t count) {
   const auto given = call.reals("weights");
   if (given.empty()) return std::vector<double>(count, 1);
-  if (given.size() != count) fail(ErrorKind::InvalidModel, title(call), ": ", given.size(), " weights were given for ", count, " n-grams");
+  if (given.size() != count)
+    fail(ErrorKind::InvalidModel, title(call), ": ", given.size(), " weights were given for ", count, " n-grams");
   return {given.begin(), given.end()};
 }
 
 // float32; where a whole model runs in float64, passes ask for that by an attribute that ONNX does not have.
 DType output_dtype(const OpCall& call) {
   const auto dtype = dtype_numbered(call.integer("dtype", onnx_number(DType::F32)));
-  if (!dtype || !is_float(*dtype)) fail(ErrorKind::InvalidModel, title(call), ": dtype ", call.integer("dtype", 1), " is no floating type");
+  if (!dtype || !is_float(*dtype))
+    fail(ErrorKind::InvalidModel, title(call), ": dtype ", call.integer("dtype", 1), " is no floating type");
   return *dtype;
 }
 
@@ -133,7 +137,8 @@ std::vector<Type> infer_tf_idf(const OpCall& call) {
   const int64_t length = row_length(call);
   const Shape& shape = call.input(0).shape;
   if (!shape.has_rank()) return {TensorType{output_dtype(call), Shape::of_unknown_rank()}};
-  if (shape.rank() < 1 || shape.rank() > 2) fail(ErrorKind::InvalidModel, title(call), ": the input has shape ", shape, ", not [C] or [N,C]");
+  if (shape.rank() < 1 || shape.rank() > 2)
+    fail(ErrorKind::InvalidModel, title(call), ": the input has shape ", shape, ", not [C] or [N,C]");
   Shape result;
   if (shape.rank() == 2) result.push_back(shape, 0);
   result.push_back(length);
@@ -204,10 +209,9 @@ void add_tf_idf_vectorizer(OpSet& ops) {
   op.summary = "How often each n-gram of a pool stands in a row of tokens, with tokens skipped between its words, and weighted.";
   op.inputs = {required("X", {DType::String, DType::I32, DType::I64})};
   op.outputs = {required("Y", {DType::F32})};
-  op.attributes = {{"dtype", onnx_number(DType::F32)},
-                   {"ngram_counts", std::vector<int64_t>()},       {"ngram_indexes", std::vector<int64_t>()},
-                   {"pool_int64s", std::vector<int64_t>()},        {"pool_strings", std::vector<std::string>()},
-                   {"weights", std::vector<float>()}};
+  op.attributes = {{"dtype", onnx_number(DType::F32)},           {"ngram_counts", std::vector<int64_t>()},
+                   {"ngram_indexes", std::vector<int64_t>()},    {"pool_int64s", std::vector<int64_t>()},
+                   {"pool_strings", std::vector<std::string>()}, {"weights", std::vector<float>()}};
   op.infer = infer_tf_idf;
   op.reference = run_tf_idf;
   op.category = Category::Text;
@@ -216,14 +220,16 @@ void add_tf_idf_vectorizer(OpSet& ops) {
   op.cases = {
       cat("T[12]{1,1,3,3,3,7,8,6,7,5,6,8} mode=TF min_gram_length=1,2 max_gram_length=2 max_skip_count=0,1,5", numbers),
       cat("T[2,6]{1,1,3,3,3,7,8,6,7,5,6,8} mode=TF min_gram_length=2 max_gram_length=2 max_skip_count=0,5", numbers),
-      cat("i64[2,6]~index:9 mode=TF,IDF,TFIDF min_gram_length=1 max_gram_length=2 max_skip_count=1 weights=[1,2,3,4,5,6,0.5]", numbers),
+      cat("i64[2,6]~index:9 mode=TF,IDF,TFIDF min_gram_length=1 max_gram_length=2 max_skip_count=1 weights=[1,2,3,4,5,6,0.5]",
+          numbers),
       cat("i64[6]~index:9 mode=IDF,TFIDF min_gram_length=1 max_gram_length=1,9 max_skip_count=0", numbers),
       cat("string[5]{a,b,a,\"\",c} mode=TF,IDF min_gram_length=1 max_gram_length=2 max_skip_count=0,1", texts),
       cat("string[2,2]{a,b,\"\",c} mode=TFIDF min_gram_length=1 max_gram_length=2 max_skip_count=0 weights=[0.5,2,3,1]", texts),
       cat("i64[0] mode=TF min_gram_length=1 max_gram_length=2 max_skip_count=3", numbers),
       cat("i64[3,0] mode=TF min_gram_length=1 max_gram_length=2 max_skip_count=3", numbers),
       cat("i64[0,3] mode=TF min_gram_length=1 max_gram_length=2 max_skip_count=3", numbers),
-      "i64[4]{1,2,1,2} mode=TF min_gram_length=3 max_gram_length=3 max_skip_count=0 ngram_counts=[0,0,0] ngram_indexes=[3] pool_int64s=[2,1,2]",
+      "i64[4]{1,2,1,2} mode=TF min_gram_length=3 max_gram_length=3 max_skip_count=0 ngram_counts=[0,0,0] ngram_indexes=[3] "
+      "pool_int64s=[2,1,2]",
       "i64[3]{1,2,1} mode=TFIDF min_gram_length=1 max_gram_length=1 max_skip_count=0 ngram_counts=[0] ngram_indexes=[0,0,2] "
       "pool_int64s=[1,2,1] weights=[1,10,100]"};
   ops.add(std::move(op));

@@ -7,8 +7,8 @@
 #include "unmoor/ops/moving.h"
 #include "unmoor/ops/numeric.h"
 
-// Optimizers of ai.onnx.preview.training. Inputs: the learning rate, the number of updates made, then all tensors, all their gradients
-// and all of each state that is kept of past gradients. Outputs: the new tensors, then the new states.
+// Optimizers of ai.onnx.preview.training. Inputs: the learning rate, the number of updates made, then all tensors, all their
+// gradients and all of each state that is kept of past gradients. Outputs: the new tensors, then the new states.
 namespace unmoor {
 namespace {
 
@@ -24,7 +24,9 @@ struct Optimizer {
 
 constexpr float small_number = 1e-6F;
 
-double setting(const OpCall& call, std::string_view key, float otherwise) { return call.real(key, static_cast<double>(otherwise)); }
+double setting(const OpCall& call, std::string_view key, float otherwise) {
+  return call.real(key, static_cast<double>(otherwise));
+}
 
 double needed_setting(const OpCall& call, std::string_view key) {
   if (!call.has_attribute(key)) fail(ErrorKind::InvalidModel, title(call), ": attribute '", key, "' is missing");
@@ -47,7 +49,8 @@ std::vector<Type> infer_optimizer(const OpCall& call, size_t states) {
   const size_t count = tensor_count(call, states + 2);
   for (size_t i = 0; i < 2; ++i) {
     const Shape& shape = call.input(i).shape;
-    if (shape.is_known() && shape.elements() != 1) fail(ErrorKind::InvalidModel, title(call), ": input ", i, " has shape ", shape, ", not one element");
+    if (shape.is_known() && shape.elements() != 1)
+      fail(ErrorKind::InvalidModel, title(call), ": input ", i, " has shape ", shape, ", not one element");
   }
   std::vector<Type> types;
   for (size_t part = 0; part < states + 2; ++part) {
@@ -55,7 +58,8 @@ std::vector<Type> infer_optimizer(const OpCall& call, size_t states) {
       const TensorType& tensor = call.input(input_of(count, 0, i));
       const TensorType& type = call.input(input_of(count, part, i));
       if (tensor.is_known() && type.is_known() && tensor.shape != type.shape) {
-        fail(ErrorKind::InvalidModel, title(call), ": input ", input_of(count, part, i), " has shape ", type.shape, ", not ", tensor.shape);
+        fail(ErrorKind::InvalidModel, title(call), ": input ", input_of(count, part, i), " has shape ", type.shape, ", not ",
+             tensor.shape);
       }
       if (part != 1) types.emplace_back(type);
     }
@@ -70,7 +74,8 @@ void run_optimizer(const OpCall& call, std::span<const Data> in, Outputs& out, c
   for (size_t i = 0; i < count; ++i) {
     const auto gradient = doubles(in[input_of(count, 1, i)].tensor());
     std::vector<std::vector<double>> parts{doubles(in[input_of(count, 0, i)].tensor())};
-    for (size_t state = 0; state < optimizer.states; ++state) parts.push_back(doubles(in[input_of(count, state + 2, i)].tensor()));
+    for (size_t state = 0; state < optimizer.states; ++state)
+      parts.push_back(doubles(in[input_of(count, state + 2, i)].tensor()));
     std::vector<double> values(parts.size());
     for (size_t k = 0; k < gradient.size(); ++k) {
       for (size_t part = 0; part < parts.size(); ++part) values[part] = parts[part][k];
@@ -160,7 +165,8 @@ Values adam_formula(Formula& f, ValueId rate, ValueId updates, ValueId gradient,
 
 bool is_nesterov(const OpCall& call) {
   const std::string mode = call.text("mode", "");
-  if (mode != "nesterov" && mode != "standard") fail(ErrorKind::InvalidModel, title(call), ": mode is '", mode, "', not nesterov or standard");
+  if (mode != "nesterov" && mode != "standard")
+    fail(ErrorKind::InvalidModel, title(call), ": mode is '", mode, "', not nesterov or standard");
   return mode == "nesterov";
 }
 
@@ -200,7 +206,9 @@ Op optimizer_op(std::string_view name, std::string summary, Optimizer optimizer)
   op.inputs = {required("R", types), required("T", {DType::I64}), variadic("inputs", types)};
   op.outputs = {variadic("outputs", types)};
   op.infer = [optimizer](const OpCall& call) { return infer_optimizer(call, optimizer.states); };
-  op.reference = [optimizer](const OpCall& call, std::span<const Data> in, Outputs& out) { run_optimizer(call, in, out, optimizer); };
+  op.reference = [optimizer](const OpCall& call, std::span<const Data> in, Outputs& out) {
+    run_optimizer(call, in, out, optimizer);
+  };
   op.expand = [optimizer](GraphBuilder& builder) { expand_optimizer(builder, optimizer); };
   op.cost = cost_per_output(12);
   return op;
@@ -212,12 +220,11 @@ void add_training_ops(OpSet& ops) {
   Op adagrad = optimizer_op("Adagrad", "One step of Adagrad (Duchi, Hazan, Singer 2011).", {1, adagrad_step, adagrad_formula});
   adagrad.attributes = {{"decay_factor", 0.0F}, {"epsilon", small_number}, {"norm_coefficient", 0.0F}};
   const std::string one = "T[]~unit i64[]{3} T[4]~small T[4]~small T[4]~positive";
-  const std::string two = "T[]~unit i64[]{1} T[2,3]~small T[1]~small T[2,3]~small T[1]~small T[2,3]~positive T[1]~positive outputs=4";
+  const std::string two =
+      "T[]~unit i64[]{1} T[2,3]~small T[1]~small T[2,3]~small T[1]~small T[2,3]~positive T[1]~positive outputs=4";
   const std::string none = "T[1]~unit i64[1]{0} T[0] T[0] T[0] outputs=2";
-  adagrad.cases = {cat(one, " outputs=2"),
-                   cat(one, " decay_factor=0.1 epsilon=0.01 norm_coefficient=0.001 outputs=2"),
-                   cat(two, " norm_coefficient=0.5"),
-                   none,
+  adagrad.cases = {cat(one, " outputs=2"), cat(one, " decay_factor=0.1 epsilon=0.01 norm_coefficient=0.001 outputs=2"),
+                   cat(two, " norm_coefficient=0.5"), none,
                    "f64[]~unit i64[]{0} f32[3]~small f32[3]~small f32[3]~positive decay_factor=0.5 outputs=2"};
   ops.add(std::move(adagrad));
 
@@ -229,15 +236,18 @@ void add_training_ops(OpSet& ops) {
                     cat("T[]~unit i64[]{0} T[3]~small T[3]~small T[3]~small outputs=2", settings)};
   ops.add(std::move(momentum));
 
-  Op adam = optimizer_op("Adam", "One step of Adam (Kingma, Ba 2014), with bias correction after the first.", {2, adam_step, adam_formula});
-  adam.attributes = {{"alpha", 0.9F}, {"beta", 0.999F}, {"epsilon", small_number}, {"norm_coefficient", 0.0F}, {"norm_coefficient_post", 0.0F}};
-  adam.cases = {"T[]~unit i64[]{1} T[4]~small T[4]~small T[4]~small T[4]~positive outputs=3",
-                "T[]~unit i64[]{0} T[4]~small T[4]~small T[4]~small T[4]~positive outputs=3",
-                "T[]~unit i64[]{500} T[2,2]~small T[2,2]~small T[2,2]~small T[2,2]~positive outputs=3",
-                "T[]~unit i64[]{2} T[4]~small T[4]~small T[4]~small T[4]~positive alpha=0.95 beta=0.9 epsilon=0.01 norm_coefficient=0.1 "
-                "norm_coefficient_post=0.2 outputs=3",
-                "T[]~unit i64[]{2} T[2]~small T[3]~small T[2]~small T[3]~small T[2]~small T[3]~small T[2]~positive T[3]~positive outputs=6",
-                "T[1]~unit i64[1]{0} T[0] T[0] T[0] T[0] outputs=3"};
+  Op adam = optimizer_op("Adam", "One step of Adam (Kingma, Ba 2014), with bias correction after the first.",
+                         {2, adam_step, adam_formula});
+  adam.attributes = {
+      {"alpha", 0.9F}, {"beta", 0.999F}, {"epsilon", small_number}, {"norm_coefficient", 0.0F}, {"norm_coefficient_post", 0.0F}};
+  adam.cases = {
+      "T[]~unit i64[]{1} T[4]~small T[4]~small T[4]~small T[4]~positive outputs=3",
+      "T[]~unit i64[]{0} T[4]~small T[4]~small T[4]~small T[4]~positive outputs=3",
+      "T[]~unit i64[]{500} T[2,2]~small T[2,2]~small T[2,2]~small T[2,2]~positive outputs=3",
+      "T[]~unit i64[]{2} T[4]~small T[4]~small T[4]~small T[4]~positive alpha=0.95 beta=0.9 epsilon=0.01 norm_coefficient=0.1 "
+      "norm_coefficient_post=0.2 outputs=3",
+      "T[]~unit i64[]{2} T[2]~small T[3]~small T[2]~small T[3]~small T[2]~small T[3]~small T[2]~positive T[3]~positive outputs=6",
+      "T[1]~unit i64[1]{0} T[0] T[0] T[0] T[0] outputs=3"};
   ops.add(std::move(adam));
 }
 

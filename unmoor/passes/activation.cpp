@@ -22,8 +22,9 @@ std::optional<Activation> clip_of(const Rewriter& r, const Node& node) {
 bool is_beside(const Rewriter& r, NodeId add, ValueId value, ValueId other) {
   const TensorType* type = r.tensor_type(value);
   const TensorType* beside = r.tensor_type(other);
-  return other != value && type != nullptr && beside != nullptr && type->is_known() && *type == *beside &&
-         r.tensor_type(r.node(add).outputs[0])->shape == type->shape;
+  const TensorType* sum = r.tensor_type(output_of(r.node(add)));
+  return other != value && type != nullptr && beside != nullptr && sum != nullptr && type->is_known() && *type == *beside &&
+         *sum == *type;
 }
 
 }  // namespace
@@ -45,9 +46,9 @@ Epilogue epilogue_of(const Rewriter& r, NodeId id) {
   const auto step = [&](NodeId next) {
     epilogue.nodes.push_back(epilogue.last);
     epilogue.last = next;
-    return r.only_user(r.node(next).outputs[0]);
+    return only_follower(r, output_of(r.node(next)));
   };
-  NodeId user = r.only_user(output_of(r.node(id)));
+  NodeId user = only_follower(r, output_of(r.node(id)));
   if (user != no_node && r.node(user).op == "Add" && r.node(user).inputs.size() == 2) {
     const auto& inputs = r.node(user).inputs;
     const ValueId value = output_of(r.node(id));

@@ -73,7 +73,7 @@ std::vector<Type> infer_if(Rewriter& r, NodeId id, int depth) {
     expect(node, "captures", bindings.size(), body->inputs().size());
     expect_outputs(node, body->outputs().size());
     try {
-      Graph branch = with_inputs_inside(*body, bindings, depth + 1);
+      Graph branch = with_inputs_inside(*body, bindings, depth + 1, &r.budget());
       const std::vector<Type> found = output_types(branch);
       for (size_t i = 0; i < node.outputs.size(); ++i) {
         if (inferred == 0) types.push_back(found[i]);
@@ -90,30 +90,34 @@ std::vector<Type> infer_if(Rewriter& r, NodeId id, int depth) {
   return types;
 }
 
-Type without_rank(const Type& type) {
-  const auto* tensor = std::get_if<TensorType>(&type);
-  return tensor == nullptr ? type : Type(TensorType{tensor->dtype, Shape::of_unknown_rank()});
-}
+// The values of a body that come back in the next round.
+struct Carried {
+  size_t first_input = 0;
+  size_t first_output = 0;
+  size_t count = 0;
+};
 
-// Infers a body whose first outputs from `first` on come back as the inputs `carried`: their types are those that hold in every round.
+// Infers a body whose outputs from `first_output` on come back as inputs: their types are those that hold in every round.
 // Returns the body; `bindings` has the types it was inferred with.
-Graph infer_rounds(const Graph& body, std::vector<InputBinding>& bindings, size_t first_input, size_t first_output, size_t carried, int depth) {
+Graph infer_rounds(Rewriter& r, const Graph& body, std::vector<InputBinding>& bindings, const Carried& carried, int depth) {
   constexpr int most_rounds = 3;
-  const int rounds = depth < deepest_search ? most_rounds : 1;
+  const bool deep = depth >= deepest_search;
   for (int round = 0;; ++round) {
-    if (depth >= deepest_search) {
-      for (size_t i = 0; i < carried; ++i) bindings[first_input + i].type = without_rank(bindings[first_input + i].type);
+    for (size_t i = 0; deep && i < carried.count; ++i) {
+      Type& type = bindings[carried.first_input + i].type;
+      type = without_rank(type);
     }
-    Graph result = with_inputs_inside(body, bindings, depth + 1);
+    Graph result = with_inputs_inside(body, bindings, depth + 1, &r.budget());
     bool stable = true;
-    for (size_t i = 0; i < carried; ++i) {
-      Type& type = bindings[first_input + i].type;
-      const Type both = merged(type, result.value(result.outputs()[first_output + i]).type);
+    for (size_t i = 0; i < carried.count; ++i) {
+      Type& type = bindings[carried.first_input + i].type;
+      const Type both = merged(type, result.value(result.outputs()[carried.first_output + i]).type);
       if (to_text(both) == to_text(type)) continue;
       stable = false;
-      type = round + 1 < rounds ? both : without_rank(both);
+      type = !deep && round + 1 < most_rounds ? both : without_rank(both);
     }
-    if (stable || round > rounds) return result;
+    // Values that come back with another dtype are never stable: so deep one round has to do.
+    if (stable || deep || round > most_rounds) return result;
   }
 }
 
@@ -151,7 +155,7 @@ std::vector<Type> infer_loop(Rewriter& r, NodeId id, int depth) {
   std::vector<InputBinding> bindings{{TensorType{DType::I64, Shape()}, nullptr}, {TensorType{DType::Bool, Shape()}, nullptr}};
   for (size_t i = 0; i < carried; ++i) bindings.push_back({binding(r, node.inputs[2 + i]).type, nullptr});
   add_captures(r, node, captures, bindings);
-  Graph inferred = infer_rounds(*body, bindings, 2, 1, carried, depth);
+  Graph inferred = infer_rounds(r, *body, bindings, {2, 1, carried}, depth);
   const int64_t trips = trip_count(r, node, inferred);
   std::vector<Type> types;
   for (size_t i = 0; i < carried && i < node.outputs.size(); ++i) types.push_back(bindings[2 + i].type);
@@ -200,7 +204,7 @@ std::vector<Type> infer_scan(Rewriter& r, NodeId id, int depth) {
     bindings.push_back({slice_type(node, binding(r, node.inputs[states + i]).type, in_axes, i, length), nullptr});
   }
   add_captures(r, node, captures, bindings);
-  Graph inferred = infer_rounds(*body, bindings, 0, 0, states, depth);
+  Graph inferred = infer_rounds(r, *body, bindings, {0, 0, states}, depth);
   std::vector<Type> types;
   for (size_t i = 0; i < states && i < node.outputs.size(); ++i) types.push_back(bindings[i].type);
   const auto out_axes = integers_of(node, "scan_output_axes");
@@ -233,7 +237,7 @@ std::vector<Type> infer_sequence_map(Rewriter& r, NodeId id, int depth) {
   std::vector<InputBinding> bindings;
   for (size_t i = 0; i < node.inputs.size() - captures; ++i) bindings.push_back(element_binding(r, *body, node, i));
   add_captures(r, node, captures, bindings);
-  Graph inferred = with_inputs_inside(*body, bindings, depth + 1);
+  Graph inferred = with_inputs_inside(*body, bindings, depth + 1, &r.budget());
   std::vector<Type> types;
   for (Type& type : output_types(inferred)) types.emplace_back(SequenceType{std::make_shared<const Type>(std::move(type))});
   store_body(r, id, "body", std::move(inferred));
@@ -242,10 +246,16 @@ std::vector<Type> infer_sequence_map(Rewriter& r, NodeId id, int depth) {
 
 }  // namespace
 
+Type without_rank(const Type& type) {
+  const auto* tensor = std::get_if<TensorType>(&type);
+  return tensor == nullptr ? type : Type(TensorType{tensor->dtype, Shape::of_unknown_rank()});
+}
+
 Type merged(const Type& a, const Type& b) {
   const auto* left = std::get_if<TensorType>(&a);
   const auto* right = std::get_if<TensorType>(&b);
-  if (left == nullptr || right == nullptr || left->dtype != right->dtype) return right == nullptr ? a : b;
+  if (left == nullptr || right == nullptr) return right == nullptr ? a : b;
+  if (left->dtype != right->dtype) return without_rank(b);  // No such value can be; at least nobody may count on its size.
   if (!left->shape.has_rank() || !right->shape.has_rank() || left->shape.rank() != right->shape.rank()) return without_rank(a);
   Shape shape = left->shape;
   for (size_t axis = 0; axis < shape.rank(); ++axis) {

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <array>
+#include <new>
 
 #include "unmoor/base/error.h"
 #include "unmoor/ops/op.h"
@@ -11,10 +12,19 @@
 namespace unmoor {
 namespace {
 
-// Bytes of host memory, about.
-size_t weight(const TensorType& type) {
-  constexpr size_t string_bytes = 32;
-  return type.dtype == DType::String ? static_cast<size_t>(type.shape.elements()) * string_bytes : type.bytes();
+constexpr size_t string_bytes = sizeof(std::string);
+
+size_t longest_text(const Tensor& tensor) {
+  size_t longest = 0;
+  if (tensor.dtype() != DType::String) return 0;
+  for (const std::string& text : tensor.strings()) longest = std::max(longest, text.size());
+  return longest;
+}
+
+// Bytes of host memory, about, if texts are up to `longest` long.
+double weight(const TensorType& type, size_t longest) {
+  if (type.dtype != DType::String) return static_cast<double>(type.bytes());
+  return static_cast<double>(type.shape.elements()) * static_cast<double>(string_bytes + longest);
 }
 
 bool has_body(const Node& node) {
@@ -65,23 +75,29 @@ std::optional<Tensor> known_from_types(const Rewriter& r, const Node& node) {
 }
 
 bool is_within(Rewriter& r, const OpCall& call, const FoldLimits& limits) {
-  size_t in = 0;
-  for (const Tensor* tensor : call.constants) in += tensor == nullptr ? 0 : weight(tensor->type());
-  if (in > limits.input_bytes) return false;
-  size_t out = 0;
+  double in = 0;
+  size_t longest = 0;  // A text that is made is no longer than all that it can be made of.
+  for (const Tensor* tensor : call.constants) {
+    if (tensor == nullptr) continue;
+    longest += longest_text(*tensor);
+    in += weight(tensor->type(), longest_text(*tensor));
+  }
+  if (in > static_cast<double>(limits.input_bytes)) return false;
+  double out = 0;
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     if (!call.wants_output(i)) continue;
     const auto* type = std::get_if<TensorType>(&call.outputs[i]);
     if (type == nullptr) return false;
     // A result whose size only the data tells is no larger than a few times its inputs.
     if (!type->is_known()) {
-      if (in > limits.output_bytes) return false;
+      if (in > static_cast<double>(limits.output_bytes)) return false;
       continue;
     }
-    out += weight(*type);
+    out += weight(*type, longest);
   }
-  if (out > limits.output_bytes && static_cast<double>(out) > limits.growth * static_cast<double>(in)) return false;
-  return cost_of(call).flop <= limits.flop && r.spend(out);
+  if (out > static_cast<double>(limits.output_bytes) && out > limits.growth * in) return false;
+  const double flop = cost_of(call).flop;
+  return flop <= limits.flop && out < 1e18 && r.spend(static_cast<size_t>(out), flop + in + out);
 }
 
 bool compute(Rewriter& r, NodeId id, const FoldLimits& limits) {
@@ -123,6 +139,8 @@ bool fold_node(Rewriter& r, NodeId id, const FoldLimits& limits) {
   try {
     if (!compute(r, id, limits)) return false;
   } catch (const Error&) {
+    return false;
+  } catch (const std::bad_alloc&) {
     return false;
   }
   const std::vector<ValueId> inputs = r.node(id).inputs;

@@ -19,8 +19,9 @@ std::optional<Node> as_fused(Rewriter& r, const Node& node) {
   if (node.op == "unmoor:FusedMatMul") return node;
   Node fused = node;
   fused.op = "unmoor:FusedMatMul";
-  fused.attributes = {{"transA", integer_of(node, "transA", 0)},
-                      {"transB", integer_of(node, "transB", 0)},
+  const auto flag = [&node](std::string_view key) { return int64_t{integer_of(node, key, 0) != 0}; };
+  fused.attributes = {{"transA", flag("transA")},
+                      {"transB", flag("transB")},
                       {"alpha", static_cast<float>(real_of(node, "alpha", 1))}};
   const ValueId bias = input_of(node, 2);
   if (node.op == "MatMul" || bias == no_value) return fused;
@@ -38,10 +39,18 @@ bool has_epilogue(const Node& node) {
   return input_of(node, 2) != no_value || input_of(node, 3) != no_value || !text_of(node, "activation", "").empty();
 }
 
+// Sets alpha, if it can be what is wanted.
+bool set_alpha(const Rewriter& r, Node& fused, double alpha) {
+  const auto number = attribute_number(r.tensor_type(output_of(fused))->dtype, alpha);
+  if (!number || *number == 0) return false;
+  fused.attributes["alpha"] = *number;
+  return true;
+}
+
 // Scaling by a number goes into alpha, while nothing has been added yet.
 bool absorb_scale(Rewriter& r, NodeId id) {
   const Node& node = r.node(id);
-  const NodeId user = r.only_user(output_of(node));
+  const NodeId user = only_follower(r, output_of(node));
   if (user == no_node || has_epilogue(node)) return false;
   const Node& scale = r.node(user);
   const size_t at = input_of(scale, 0) == output_of(node) ? 1 : 0;
@@ -51,7 +60,7 @@ bool absorb_scale(Rewriter& r, NodeId id) {
   auto fused = as_fused(r, node);
   if (!fused) return false;
   const double alpha = real_of(*fused, "alpha", 1);
-  fused->attributes["alpha"] = static_cast<float>(divides ? alpha / *number : alpha * *number);
+  if (!set_alpha(r, *fused, divides ? alpha / *number : alpha * *number)) return false;
   Epilogue epilogue;
   epilogue.last = user;
   epilogue.nodes = {id};
@@ -74,8 +83,8 @@ bool absorb_operand_scale(Rewriter& r, NodeId id, size_t operand) {
   auto fused = as_fused(r, node);
   if (!fused) return false;
   const double alpha = real_of(*fused, "alpha", 1);
+  if (!set_alpha(r, *fused, scale.op == "Div" ? alpha / *number : alpha * *number)) return false;
   fused->inputs[operand] = input;
-  fused->attributes["alpha"] = static_cast<float>(scale.op == "Div" ? alpha / *number : alpha * *number);
   fused->origin = joined_origin(r, id, {made});
   r.replace(id, std::move(*fused));
   r.remove(made);
@@ -103,7 +112,7 @@ ValueId column_operand(const Rewriter& r, const Node& add, ValueId value) {
 
 bool absorb_bias(Rewriter& r, NodeId id) {
   const Node& node = r.node(id);
-  const NodeId user = r.only_user(output_of(node));
+  const NodeId user = only_follower(r, output_of(node));
   if (user == no_node || has_epilogue(node)) return false;
   const ValueId bias = column_operand(r, r.node(user), output_of(node));
   if (bias == no_value) return false;

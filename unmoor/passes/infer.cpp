@@ -7,19 +7,14 @@
 namespace unmoor {
 namespace {
 
-// What the file declares may be wrong in shape; where inference knows nothing, only its dtype is kept.
-Type without_shape(const Type& declared) {
-  const auto* tensor = std::get_if<TensorType>(&declared);
-  return tensor == nullptr ? declared : Type(TensorType{tensor->dtype, Shape::of_unknown_rank()});
-}
-
 void infer_node(Rewriter& r, NodeId id, int depth) {
   const Node& node = r.node(id);
   const Op* const op = all_ops().find(node.op);
   const bool control = runs_bodies(node);
   if (!control && (op == nullptr || !op->infer)) {
+    // What the file declares may be wrong in shape; only its dtype is kept.
     for (const ValueId output : node.outputs) {
-      if (output != no_value) r.set_type(output, without_shape(r.value(output).type));
+      if (output != no_value) r.set_type(output, without_rank(r.value(output).type));
     }
     return;
   }
@@ -66,11 +61,12 @@ void infer_types(Rewriter& r, int depth) {
   }
 }
 
-Graph with_inputs_inside(const Graph& body, const std::vector<InputBinding>& inputs, int depth) {
+Graph with_inputs_inside(const Graph& body, const std::vector<InputBinding>& inputs, int depth, Budget* budget) {
   if (inputs.size() != body.inputs().size()) {
     fail(ErrorKind::InvalidModel, "graph '", body.name(), "' has ", body.inputs().size(), " inputs; ", inputs.size(), " were given");
   }
   Rewriter r(body);
+  if (budget != nullptr) r.budget() = *budget;
   for (size_t i = 0; i < inputs.size(); ++i) {
     const ValueId input = body.inputs()[i];
     r.set_type(input, inputs[i].type);
@@ -81,11 +77,17 @@ Graph with_inputs_inside(const Graph& body, const std::vector<InputBinding>& inp
     known.type = type_of(*known.constant);
     r.replace_value(input, r.add_value(std::move(known)));
   }
-  infer_types(r, depth);
+  try {
+    infer_types(r, depth);
+  } catch (const Error&) {
+    if (budget != nullptr) *budget = r.budget();
+    throw;
+  }
+  if (budget != nullptr) *budget = r.budget();
   return r.finish();
 }
 
-Graph with_inputs(const Graph& graph, const std::vector<InputBinding>& inputs) { return with_inputs_inside(graph, inputs, 0); }
+Graph with_inputs(const Graph& graph, const std::vector<InputBinding>& inputs) { return with_inputs_inside(graph, inputs, 0, nullptr); }
 
 Graph with_shapes(const Graph& graph, const InputShapes& shapes) {
   Rewriter r(graph);

@@ -15,6 +15,13 @@ class BranchCopy {
     prefix_ = cat(node.origin.name.empty() ? node.name : node.origin.name, "/", key, "/");
   }
 
+  // False if the names of the copy, each with the prefix, would take more than may still be made: then the If stays.
+  bool is_affordable() const {
+    size_t names = 3 * branch_.nodes().size() + 2 * branch_.values().size();
+    for (const Node& node : branch_.nodes()) names += node.origin.also.size();
+    return r_.spend(names * prefix_.size(), static_cast<double>(names));
+  }
+
   // The first node of the copy; no_node if the branch has none.
   NodeId run() {
     const Node& node = r_.node(id_);
@@ -75,6 +82,7 @@ std::optional<NodeId> inline_if(Rewriter& r, NodeId id) {
   const NodeId after = r.next(id);
   const size_t outside = r.graph().values().size();
   BranchCopy copy(r, id, *branch, key);
+  if (!copy.is_affordable()) return std::nullopt;
   const NodeId first = copy.run();
   r.remove(id);
   for (size_t i = 0; i < node.outputs.size(); ++i) {

@@ -9,6 +9,8 @@
 
 namespace unmoor {
 
+// All of these make a new graph and leave the one given as it is: any thread.
+
 // Shapes for graph inputs, by name; what is missing stays as declared.
 using InputShapes = std::map<std::string, Shape, std::less<>>;
 // Types and, where the caller knows them, values for graph inputs in order (control-flow bodies are planned this way).

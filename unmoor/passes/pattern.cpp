@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "unmoor/tensor/convert.h"
 
@@ -53,7 +54,12 @@ std::optional<double> scalar_of(const Rewriter& r, ValueId id) {
 }
 
 bool is_near(DType dtype, double found, double wanted) {
-  const double tolerance = bits_of(dtype) <= 16 ? 5e-3 : 1e-4;
+  // Half a unit in the last place of the 16-bit floats, and some room.
+  const double tolerance = dtype == DType::F64    ? 1e-10
+                           : dtype == DType::F32  ? 3e-6
+                           : dtype == DType::F16  ? 6e-4
+                           : dtype == DType::BF16 ? 4.5e-3
+                                                  : 0;
   return std::abs(found - wanted) <= tolerance * std::abs(wanted);
 }
 
@@ -66,6 +72,18 @@ std::optional<std::vector<int64_t>> integers_of(const Rewriter& r, ValueId id) {
   const Tensor* tensor = r.constant(id);
   if (tensor == nullptr || !is_integer(tensor->dtype())) return std::nullopt;
   return integers(*tensor);
+}
+
+NodeId only_follower(const Rewriter& r, ValueId id) {
+  const NodeId user = r.only_user(id);
+  return user != no_node && output_of(r.node(user)) != no_value ? user : no_node;
+}
+
+std::optional<float> attribute_number(DType dtype, double number) {
+  if (!(std::abs(number) <= static_cast<double>(std::numeric_limits<float>::max()))) return std::nullopt;
+  const auto held = static_cast<float>(number);
+  const bool lost = dtype == DType::F64 ? static_cast<double>(held) != number : number != 0 && !std::isnormal(held);
+  return lost ? std::nullopt : std::optional(held);
 }
 
 ValueId operand_beside(const Rewriter& r, const Node& node, double scalar) {

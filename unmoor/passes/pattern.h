@@ -21,10 +21,15 @@ size_t output_count(const Node& node);         // Those that are wanted.
 std::optional<double> scalar_of(const Rewriter& r, ValueId id);
 // True if the value is a constant of one element that equals `wanted` as near as its dtype can hold it.
 bool is_scalar(const Rewriter& r, ValueId id, double wanted);
-// True if the numbers agree as near as values of this dtype can: 1e-4 of them, more for 16-bit floats.
+// True if the numbers agree as near as a constant of this dtype can hold `wanted`, written with seven digits (ten in float64).
 bool is_near(DType dtype, double found, double wanted);
 // The elements of a constant integer tensor.
 std::optional<std::vector<int64_t>> integers_of(const Rewriter& r, ValueId id);
+
+// The one node that uses the value, if it gives something; else no_node.
+NodeId only_follower(const Rewriter& r, ValueId id);
+// The number as an attribute of a node that computes in `dtype`: empty if a float cannot hold it, in float64 if not exactly.
+std::optional<float> attribute_number(DType dtype, double number);
 
 // The other operand of a node with two inputs, if one is such a scalar.
 ValueId operand_beside(const Rewriter& r, const Node& node, double scalar);

@@ -111,9 +111,11 @@ bool match_swish(const Rewriter& r, ValueId other, double coefficient, Match& ma
     if (value != match.x) return false;
     alpha = scale;
   }
+  const auto number = attribute_number(r.tensor_type(match.x)->dtype, alpha);
+  if (!number) return false;
   match.op = "Swish";
   match.nodes = nodes;
-  if (alpha != 1) match.attributes["alpha"] = static_cast<float>(alpha);
+  if (*number != 1) match.attributes["alpha"] = *number;
   return true;
 }
 
@@ -129,14 +131,14 @@ ValueId clipped_shift(const Rewriter& r, ValueId id, std::vector<NodeId>& nodes)
   return x;
 }
 
-bool is_sixth_and_half(const Node& hard_sigmoid) {
-  return is_near(DType::F32, real_of(hard_sigmoid, "alpha", 0.2), 1.0 / 6) && real_of(hard_sigmoid, "beta", 0.5) == 0.5;
+bool is_sixth_and_half(const Rewriter& r, const Node& hard_sigmoid, ValueId x) {
+  return near(r, x, real_of(hard_sigmoid, "alpha", 0.2), 1.0 / 6) && real_of(hard_sigmoid, "beta", 0.5) == 0.5;
 }
 
 bool match_hard_swish(const Rewriter& r, ValueId other, double coefficient, Match& match) {
   std::vector<NodeId> nodes;
   const Node* hard = r.made_by(other, "HardSigmoid");
-  const bool by_hard = hard != nullptr && coefficient == 1 && input_of(*hard, 0) == match.x && is_sixth_and_half(*hard);
+  const bool by_hard = hard != nullptr && coefficient == 1 && input_of(*hard, 0) == match.x && is_sixth_and_half(r, *hard, match.x);
   if (by_hard) {
     nodes.push_back(r.maker(other));
   } else if (!near(r, match.x, coefficient, 1.0 / 6) || clipped_shift(r, other, nodes) != match.x) {
@@ -152,6 +154,7 @@ std::optional<Match> match_product(const Rewriter& r, const Product& product) {
     Match match;
     match.x = clipped_shift(r, product.leaves[0], match.nodes);
     if (match.x == no_value || !is_float_tensor(r, match.x) || !near(r, match.x, product.coefficient, 1.0 / 6)) return std::nullopt;
+    if (r.tensor_type(match.x)->dtype == DType::F64) return std::nullopt;  // The attribute is a float, and a sixth is none.
     match.op = "HardSigmoid";
     match.attributes = {{"alpha", static_cast<float>(1.0 / 6)}, {"beta", 0.5F}};
     return match;

@@ -102,8 +102,8 @@ ValueId row_operand(const Rewriter& r, const Node& node, ValueId value, const Sh
 
 void match_affine(const Rewriter& r, const Shape& row, Match& match) {
   const auto follow = [&](std::string_view op) {
-    const ValueId value = r.node(match.last).outputs[0];
-    const NodeId user = r.only_user(value);
+    const ValueId value = output_of(r.node(match.last));
+    const NodeId user = only_follower(r, value);
     if (user == no_node || r.node(user).op != op) return no_value;
     const ValueId operand = row_operand(r, r.node(user), value, row, r.tensor_type(match.x)->shape.rank());
     if (operand != no_value) {
@@ -132,13 +132,19 @@ ValueId shaped(Rewriter& r, ValueId id, const Shape& row) {
   return r.add_constant(r.value(id).name, r.constant(id)->reshaped(row));
 }
 
+// A constant of a higher rank inside widens the result; the raised operator would not.
+bool keeps_rank(const TensorType& x, const TensorType* y) {
+  return y != nullptr && y->dtype == x.dtype && y->shape.has_rank() && y->shape.rank() == x.shape.rank();
+}
+
 bool raise(Rewriter& r, NodeId id) {
   Match match;
   std::vector<NodeId> inverse;
   const auto parts = quotient(r, r.node(id), inverse);
   if (!parts || !match_centred(r, parts->first, match) || !match_deviation(r, parts->second, parts->first, match)) return false;
   const TensorType* type = r.tensor_type(match.x);
-  if (!is_float(type->dtype)) return false;
+  const auto epsilon = attribute_number(type->dtype, match.epsilon);
+  if (!is_float(type->dtype) || !epsilon || !keeps_rank(*type, r.tensor_type(output_of(r.node(id))))) return false;
   Shape row;
   for (size_t axis = static_cast<size_t>(match.axis); axis < type->shape.rank(); ++axis) row.push_back(type->shape[axis]);
   if (!row.is_known()) return false;
@@ -153,7 +159,7 @@ bool raise(Rewriter& r, NodeId id) {
   Node node = r.node(match.last);
   node.op = "LayerNormalization";
   node.origin = joined_origin(r, match.last, match.nodes);
-  node.attributes = {{"axis", match.axis}, {"epsilon", static_cast<float>(match.epsilon)}};
+  node.attributes = {{"axis", match.axis}, {"epsilon", *epsilon}};
   const auto ones = [&] { return make_tensor(dtype, row, std::vector<double>(static_cast<size_t>(row.elements()), 1.0)); };
   node.inputs = {match.x, plain ? r.add_constant("ones", ones()) : shaped(r, match.scale, row)};
   if (match.bias != no_value) node.inputs.push_back(shaped(r, match.bias, row));

@@ -44,6 +44,7 @@ bool merge_constants(Rewriter& r) {
 
 template <class T>
 void append_raw(std::string& key, const std::vector<T>& items) {
+  key += cat(items.size(), " ");
   key.append(reinterpret_cast<const char*>(items.data()), items.size() * sizeof(T));
 }
 

@@ -3,6 +3,7 @@
 
 #include "unmoor/passes/passes.h"
 #include "unmoor/passes/pattern.h"
+#include "unmoor/tensor/convert.h"
 
 namespace unmoor {
 namespace {
@@ -49,6 +50,14 @@ ValueId unscaled(const Rewriter& r, const Node& node) {
   return no_value;
 }
 
+// Resize by ones to the nearest pixel, which is the one that was there.
+bool is_whole_resize(const Rewriter& r, const Node& node) {
+  const Tensor* scales = r.constant(input_of(node, 2));
+  if (scales == nullptr || !is_float(scales->dtype()) || text_of(node, "mode", "nearest") != "nearest") return false;
+  if (text_of(node, "coordinate_transformation_mode", "half_pixel") == "tf_crop_and_resize") return false;
+  return keeps_shape(r, node) && std::ranges::all_of(doubles(*scales), [](double scale) { return scale == 1; });
+}
+
 // Where under a constant condition that is the same everywhere, if the chosen operand does not have to be spread.
 ValueId settled_choice(const Rewriter& r, const Node& node) {
   const Tensor* condition = r.constant(input_of(node, 0));
@@ -78,6 +87,7 @@ ValueId same_input(const Rewriter& r, const Node& node) {
   if (node.op == "Tile") return input_if(all_are(integers_of(r, input_of(node, 1)), 1));
   if (node.op == "Pad") return input_if(all_are(integers_of(r, input_of(node, 1)), 0));
   if (node.op == "Slice") return input_if(is_whole_slice(r, node));
+  if (node.op == "Resize") return input_if(is_whole_resize(r, node));
   if (node.op == "Mul" || node.op == "Div") return unscaled(r, node);
   if (node.op == "Where") return settled_choice(r, node);
   if (is_in(lists)) return input_if(node.inputs.size() == 1);

@@ -1,6 +1,8 @@
 #include "unmoor/passes/rewrite.h"
 
 #include <algorithm>
+#include <cassert>
+#include <utility>
 
 namespace unmoor {
 
@@ -15,15 +17,19 @@ Rewriter::Rewriter(const Graph& graph) : graph_(graph), links_(graph.nodes().siz
   }
   for (const ValueId id : outputs_) ++output_uses_[Graph::index(id)];
   constexpr size_t growth = 4;
+  constexpr double work_a_byte = 16;
   for (const Value& value : graph_.values()) {
-    if (value.constant && value.constant->is_tensor()) budget_ += growth * value.constant->tensor().bytes().size();
+    if (!value.constant || !value.constant->is_tensor()) continue;
+    const size_t bytes = value.constant->tensor().bytes().size();
+    budget_.bytes += growth * bytes;
+    budget_.work += work_a_byte * static_cast<double>(bytes);
   }
 }
 
 void Rewriter::grow() {
   const size_t size = graph_.values().size();
   makers_.resize(size, no_node);
-  users_.resize(size);
+  uses_.resize(size);
   output_uses_.resize(size);
 }
 
@@ -37,17 +43,6 @@ std::vector<NodeId> Rewriter::nodes() const {
   list.reserve(links_.size());
   for (NodeId id = first(); id != no_node; id = next(id)) list.push_back(id);
   return list;
-}
-
-bool Rewriter::is_before(NodeId a, NodeId b) const {
-  NodeId after_a = a;
-  NodeId after_b = b;
-  while (true) {
-    if (after_a != no_node) after_a = links_[index(after_a)].next;
-    if (after_b != no_node) after_b = links_[index(after_b)].next;
-    if (after_a == b) return true;
-    if (after_b == a || (after_a == no_node && after_b == no_node)) return false;
-  }
 }
 
 const Node* Rewriter::made_by(ValueId id, std::string_view op) const {
@@ -90,25 +85,38 @@ void Rewriter::set_constant(ValueId id, Data data) {
 }
 
 void Rewriter::add_uses(NodeId id) {
-  for (const ValueId input : node(id).inputs) {
-    if (input != no_value) users_[Graph::index(input)].push_back(id);
+  const auto& inputs = node(id).inputs;
+  links_[index(id)].places.resize(inputs.size());
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] != no_value) add_use(inputs[i], id, i);
   }
   for (const ValueId output : node(id).outputs) {
     if (output != no_value) makers_[Graph::index(output)] = id;
   }
 }
 
-void Rewriter::drop_use(ValueId used, NodeId user) {
-  auto& list = users_[Graph::index(used)];
-  const auto found = std::ranges::find(list, user);
-  if (found == list.end()) return;
-  *found = list.back();
-  list.pop_back();
+void Rewriter::add_use(ValueId used, NodeId user, size_t input) {
+  Uses& uses = uses_[Graph::index(used)];
+  links_[index(user)].places[input] = uses.nodes.size();
+  uses.nodes.push_back(user);
+  uses.inputs.push_back(input);
+}
+
+// The last use takes the place of the one that goes.
+void Rewriter::drop_use(ValueId used, NodeId user, size_t input) {
+  Uses& uses = uses_[Graph::index(used)];
+  const size_t place = links_[index(user)].places[input];
+  links_[index(uses.nodes.back())].places[uses.inputs.back()] = place;
+  uses.nodes[place] = uses.nodes.back();
+  uses.inputs[place] = uses.inputs.back();
+  uses.nodes.pop_back();
+  uses.inputs.pop_back();
 }
 
 void Rewriter::drop_uses(NodeId id) {
-  for (const ValueId input : node(id).inputs) {
-    if (input != no_value) drop_use(input, id);
+  const auto& inputs = node(id).inputs;
+  for (size_t i = 0; i < inputs.size(); ++i) {
+    if (inputs[i] != no_value) drop_use(inputs[i], id, i);
   }
   for (const ValueId output : node(id).outputs) {
     if (output != no_value && makers_[Graph::index(output)] == id) makers_[Graph::index(output)] = no_node;
@@ -118,7 +126,7 @@ void Rewriter::drop_uses(NodeId id) {
 NodeId Rewriter::insert_before(NodeId place, Node node) {
   const NodeId id = graph_.add_node(std::move(node));
   const NodeId before = links_[index(place)].previous;
-  links_.push_back({before, place, true});
+  links_.push_back({before, place, true, {}});
   links_[index(place)].previous = id;
   (before == no_node ? first_ : links_[index(before)].next) = id;
   add_uses(id);
@@ -132,6 +140,7 @@ void Rewriter::replace(NodeId id, Node node) {
 }
 
 void Rewriter::remove(NodeId id) {
+  assert(is_alive(id));
   drop_uses(id);
   Link& link = links_[index(id)];
   link.alive = false;
@@ -141,13 +150,12 @@ void Rewriter::remove(NodeId id) {
 
 void Rewriter::replace_value(ValueId from, ValueId to) {
   if (from == to) return;
-  std::vector<NodeId> users = std::move(users_[Graph::index(from)]);
-  users_[Graph::index(from)].clear();
-  for (const NodeId user : users) {
-    auto& inputs = graph_.mutable_node(user).inputs;
-    std::ranges::replace(inputs, from, to);
-    users_[Graph::index(to)].push_back(user);
+  const Uses uses = std::exchange(uses_[Graph::index(from)], {});
+  for (size_t i = 0; i < uses.nodes.size(); ++i) {
+    graph_.mutable_node(uses.nodes[i]).inputs[uses.inputs[i]] = to;
+    add_use(to, uses.nodes[i], uses.inputs[i]);
   }
+  if (output_uses_[Graph::index(from)] == 0) return;
   for (ValueId& output : outputs_) {
     if (output != from) continue;
     output = to;
@@ -156,15 +164,16 @@ void Rewriter::replace_value(ValueId from, ValueId to) {
   output_uses_[Graph::index(from)] = 0;
 }
 
-bool Rewriter::spend(size_t bytes) {
-  if (bytes > budget_) return false;
-  budget_ -= bytes;
+bool Rewriter::spend(size_t bytes, double work) {
+  if (bytes > budget_.bytes || work > budget_.work) return false;
+  budget_.bytes -= bytes;
+  budget_.work -= work;
   return true;
 }
 
 void Rewriter::release(ValueId id) {
   if (id == no_value || uses(id) > 0 || constant(id) == nullptr) return;
-  budget_ += constant(id)->bytes().size();
+  budget_.bytes += constant(id)->bytes().size();
   graph_.mutable_value(id).constant.reset();
 }
 
@@ -186,7 +195,7 @@ Graph Rewriter::finish() {
   constexpr ValueId input_mark{0xfffffffeU};
   std::vector<ValueId> places(graph_.values().size(), no_value);
   std::vector<bool> wanted(places.size());
-  for (size_t i = 0; i < places.size(); ++i) wanted[i] = makers_[i] != no_node || !users_[i].empty() || output_uses_[i] > 0;
+  for (size_t i = 0; i < places.size(); ++i) wanted[i] = makers_[i] != no_node || !uses_[i].nodes.empty() || output_uses_[i] > 0;
   for (const ValueId id : graph_.inputs()) places[Graph::index(id)] = input_mark;
 
   Graph result;

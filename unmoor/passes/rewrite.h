@@ -12,6 +12,12 @@ namespace unmoor {
 
 constexpr NodeId no_node{0xffffffffU};
 
+// What may still be computed ahead of time: bytes of results, and work in floating-point operations and bytes touched.
+struct Budget {
+  size_t bytes = 0;
+  double work = 0;
+};
+
 // A graph while passes change it: nodes in a list that allows removing and inserting, with makers and users of every value kept up to date.
 // One thread at a time. Constants are shared with the graph it was made from.
 class Rewriter {
@@ -25,8 +31,6 @@ class Rewriter {
   NodeId next(NodeId id) const { return alive_from(links_[index(id)].next); }
   std::vector<NodeId> nodes() const;  // In order.
   bool is_alive(NodeId id) const { return links_[index(id)].alive; }
-  // True if `a` comes before `b`. Linear in their distance; both are alive.
-  bool is_before(NodeId a, NodeId b) const;
 
   const Graph& graph() const { return graph_; }  // Values are up to date; its nodes are those of any time, its outputs those of the start.
   const Node& node(NodeId id) const { return graph_.node(id); }
@@ -35,8 +39,8 @@ class Rewriter {
   NodeId maker(ValueId id) const { return id == no_value ? no_node : makers_[Graph::index(id)]; }
   // The node of this operator that makes the value, or null.
   const Node* made_by(ValueId id, std::string_view op) const;
-  const std::vector<NodeId>& users(ValueId id) const { return users_[Graph::index(id)]; }  // Once a use, in no order.
-  size_t uses(ValueId id) const { return id == no_value ? 0 : users_[Graph::index(id)].size() + output_uses_[Graph::index(id)]; }
+  const std::vector<NodeId>& users(ValueId id) const { return uses_[Graph::index(id)].nodes; }  // Once a use, in no order.
+  size_t uses(ValueId id) const { return id == no_value ? 0 : users(id).size() + output_uses_[Graph::index(id)]; }
   bool is_output(ValueId id) const { return id != no_value && output_uses_[Graph::index(id)] > 0; }
   // The one node that uses the value; no_node if there are more, or none, or it is a graph output.
   NodeId only_user(ValueId id) const;
@@ -57,9 +61,10 @@ class Rewriter {
   void remove(NodeId id);
   // Every use of `from`, graph outputs too, becomes a use of `to`.
   void replace_value(ValueId from, ValueId to);
-  // Bytes that may still be computed ahead of time: in all a few times the constants the graph came with, so that no chain of nodes can
-  // blow up. False if `bytes` is more.
-  bool spend(size_t bytes);
+  // Takes from the budget, or says that it is not enough. In all it is a few times the constants that the graph came with, so that no
+  // chain of nodes can blow up, nor many small ones take for ever.
+  bool spend(size_t bytes, double work = 0);
+  Budget& budget() { return budget_; }
   // Lets go of a constant's data if nothing uses it any more; its bytes may be spent again.
   void release(ValueId id);
   // Removes nodes that nothing uses. True if there were any.
@@ -70,12 +75,19 @@ class Rewriter {
     NodeId previous = no_node;
     NodeId next = no_node;
     bool alive = true;
+    std::vector<size_t> places;  // By input: where this use stands in the value's list.
+  };
+  // Who uses a value: the nodes, and at which of their inputs.
+  struct Uses {
+    std::vector<NodeId> nodes;
+    std::vector<size_t> inputs;
   };
   static size_t index(NodeId id) { return static_cast<size_t>(id); }
   NodeId alive_from(NodeId id) const;
   void add_uses(NodeId id);
+  void add_use(ValueId used, NodeId user, size_t input);
   void drop_uses(NodeId id);
-  void drop_use(ValueId value, NodeId user);
+  void drop_use(ValueId used, NodeId user, size_t input);
   void grow();
 
   Graph graph_;
@@ -83,10 +95,10 @@ class Rewriter {
   NodeId first_ = no_node;
   NodeId last_ = no_node;
   std::vector<NodeId> makers_;
-  std::vector<std::vector<NodeId>> users_;
+  std::vector<Uses> uses_;
   std::vector<uint32_t> output_uses_;
   std::vector<ValueId> outputs_;
-  size_t budget_ = size_t{1} << 26;
+  Budget budget_{size_t{1} << 26, 1e10};
 };
 
 // The origin of a node that stands for `last`, which gives its output, and for others.

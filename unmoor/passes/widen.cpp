@@ -62,7 +62,7 @@ Attribute wide(const Attribute& attribute) {
 
 // What gives float32 unless it is told otherwise must be told.
 void set_defaults(Node& node) {
-  constexpr std::array<std::string_view, 3> with_dtype{"RandomNormal", "RandomUniform", "TfIdfVectorizer"};
+  constexpr std::array<std::string_view, 4> with_dtype{"RandomNormal", "RandomUniform", "SequenceEmpty", "TfIdfVectorizer"};
   constexpr std::array<std::string_view, 4> windows{"HannWindow", "HammingWindow", "BlackmanWindow", "MelWeightMatrix"};
   constexpr std::array<std::string_view, 12> learned{"CastMap",      "FeatureVectorizer", "LabelEncoder",  "LinearClassifier",
                                                      "LinearRegressor", "Normalizer",     "OneHotEncoder", "SVMClassifier",

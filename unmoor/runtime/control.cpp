@@ -10,7 +10,6 @@ namespace unmoor {
 namespace {
 
 constexpr size_t value_plan_limit = 8;  // A body planned for more sets of values than this is planned for types only.
-constexpr size_t session_limit = 256;   // Bodies kept; then the oldest plans go.
 
 int64_t integer_of(const Node& node, std::string_view key, int64_t otherwise) {
   const auto found = node.attributes.find(key);
@@ -26,11 +25,13 @@ std::vector<int64_t> integers_of(const Node& node, std::string_view key, size_t 
   return *held;
 }
 
-bool truth(const Data& data, std::string_view what) {
+int64_t only_integer(const Data& data, std::string_view what) {
   const Tensor& tensor = data.tensor();
   if (tensor.elements() != 1) fail(ErrorKind::InvalidModel, what, " has ", tensor.elements(), " elements, not one");
-  return integers(tensor)[0] != 0;
+  return integers(tensor)[0];
 }
+
+bool truth(const Data& data, std::string_view what) { return only_integer(data, what) != 0; }
 
 std::vector<Data> run_if(const Node& node, std::vector<Data> inputs, BodySessions& bodies, Observer* observer) {
   const bool taken = truth(inputs.at(0), "its condition");
@@ -40,17 +41,21 @@ std::vector<Data> run_if(const Node& node, std::vector<Data> inputs, BodySession
   return bodies.get(body_of(node, branch), inputs, true).run_in_order(std::move(inputs), observer == nullptr ? nullptr : &shown);
 }
 
-// Tensors of equal type joined along a new axis, or along `axis` of each.
-Tensor joined(const std::vector<Tensor>& parts, TensorType type, size_t axis, bool new_axis, bool backward) {
+// The size of so many elements in a row. Fails with Unsupported where they end inside a byte, as an odd number of 4-bit integers does.
+size_t whole_bytes(DType dtype, int64_t elements) {
+  const auto count = static_cast<size_t>(elements);
+  if (dtype != DType::String && count * bits_of(dtype) % 8 != 0) fail(ErrorKind::Unsupported, "slices of ", count, " elements of ", dtype);
+  return bytes_of(dtype, count);
+}
+
+// Tensors of equal type joined along a new axis.
+Tensor joined(const std::vector<Tensor>& parts, const TensorType& type, size_t axis, bool backward) {
   std::vector<int64_t> dims = type.shape.dims();
-  const auto count = static_cast<int64_t>(parts.size());
-  if (new_axis) {
-    dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis), count);
-  }
+  dims.insert(dims.begin() + static_cast<std::ptrdiff_t>(axis), static_cast<int64_t>(parts.size()));
   Tensor result(TensorType{type.dtype, Shape(dims)});
   if (result.elements() == 0) return result;
   const auto outer = static_cast<size_t>(type.shape.elements(0, axis));
-  const size_t inner = bytes_of(type.dtype, static_cast<size_t>(type.shape.elements(axis, type.shape.rank())));
+  const size_t inner = whole_bytes(type.dtype, type.shape.elements(axis, type.shape.rank()));
   for (size_t part = 0; part < parts.size(); ++part) {
     const size_t at = backward ? parts.size() - 1 - part : part;
     if (!(parts[part].type() == type)) {
@@ -81,14 +86,14 @@ TensorType declared_type(const Graph& body, size_t output) {
 
 Tensor gathered(const std::vector<Tensor>& parts, const Graph& body, size_t output, size_t axis, bool backward) {
   const TensorType type = parts.empty() ? declared_type(body, output) : parts[0].type();
-  return joined(parts, type, std::min(axis, type.shape.rank()), true, backward);
+  return joined(parts, type, std::min(axis, type.shape.rank()), backward);
 }
 
 std::vector<Data> run_loop(const Node& node, std::vector<Data> inputs, BodySessions& bodies, Observer* observer) {
   const Graph& body = body_of(node, "body");
   const auto captures = static_cast<size_t>(integer_of(node, "captures", 0));
   if (inputs.size() < 2 + captures) fail(ErrorKind::InvalidModel, "it has ", inputs.size(), " inputs, not at least ", 2 + captures);
-  const int64_t limit = inputs[0] ? integers(inputs[0].tensor()).at(0) : INT64_MAX;
+  const int64_t limit = inputs[0] ? only_integer(inputs[0], "its trip count") : INT64_MAX;
   bool going = inputs[1] ? truth(inputs[1], "its condition") : true;
   std::vector<Data> carried(inputs.begin() + 2, inputs.end() - static_cast<std::ptrdiff_t>(captures));
   const std::vector<Data> captured(inputs.end() - static_cast<std::ptrdiff_t>(captures), inputs.end());
@@ -124,7 +129,7 @@ Tensor slice_of(const Tensor& tensor, size_t axis, size_t at) {
     }
     return result;
   }
-  const size_t inner = bytes_of(tensor.dtype(), inner_elements);
+  const size_t inner = whole_bytes(tensor.dtype(), static_cast<int64_t>(inner_elements));
   for (size_t i = 0; i < outer && inner > 0; ++i) {
     std::memcpy(result.writable_bytes().data() + i * inner, tensor.bytes().data() + (i * count + at) * inner, inner);
   }
@@ -241,32 +246,37 @@ std::string binding_key(const std::vector<Data>& inputs, bool with_values) {
 }
 
 Session& BodySessions::get(const Graph& body, const std::vector<Data>& inputs, bool bind_values) {
-  const bool bind = bind_values && value_plans_[&body] < value_plan_limit;
+  Sessions& known = sessions_.try_emplace(&body).first->second;
   for (const bool with_values : {true, false}) {
-    const auto found = sessions_.find({&body, binding_key(inputs, with_values)});
-    if (found != sessions_.end()) return *found->second;
+    if (const auto* const found = known.by_inputs.find(binding_key(inputs, with_values))) return **found;
   }
-  if (sessions_.size() >= session_limit) sessions_.clear();
+  const bool bind = bind_values && known.value_plans < value_plan_limit;
   std::vector<InputBinding> bindings;
   bindings.reserve(inputs.size());
   for (const Data& input : inputs) bindings.push_back({type_of(input), bind && is_shape_like(input) ? &input : nullptr});
   ++planned_;
-  if (bind) ++value_plans_[&body];
-  auto session = std::make_unique<Session>(make_body_plan(body, bindings, parent_));
-  return *(sessions_[{&body, binding_key(inputs, bind)}] = std::move(session));
+  if (bind) ++known.value_plans;
+  return *known.by_inputs.put(binding_key(inputs, bind), std::make_unique<Session>(make_body_plan(body, bindings, parent_)));
+}
+
+std::vector<const Session*> BodySessions::of(const Graph& body) const {
+  std::vector<const Session*> result;
+  const auto found = sessions_.find(&body);
+  if (found == sessions_.end()) return result;
+  for (const auto& [key, session] : found->second.by_inputs.entries()) result.push_back(session.get());
+  return result;
 }
 
 Session& BodySessions::get(const Graph& body, const std::vector<Type>& types) {
   std::string key = "open;";
   for (const Type& type : types) key += cat(to_text(type), ";");
-  const auto found = sessions_.find({&body, key});
-  if (found != sessions_.end()) return *found->second;
-  if (sessions_.size() >= session_limit) sessions_.clear();
+  Sessions& known = sessions_.try_emplace(&body).first->second;
+  if (const auto* const found = known.by_inputs.find(key)) return **found;
   std::vector<InputBinding> bindings;
   bindings.reserve(types.size());
   for (const Type& type : types) bindings.push_back({type, nullptr});
   ++planned_;
-  return *(sessions_[{&body, std::move(key)}] = std::make_unique<Session>(make_body_plan(body, bindings, parent_)));
+  return *known.by_inputs.put(std::move(key), std::make_unique<Session>(make_body_plan(body, bindings, parent_)));
 }
 
 std::vector<Data> run_control_flow(const Node& node, std::vector<Data> inputs, BodySessions& bodies, Observer* observer) {

@@ -9,37 +9,36 @@ namespace {
 
 std::string op_label(const Node& node) { return node.origin.op.empty() ? node.op : node.origin.op; }
 
-void add_body(const Plan& plan, const Node& node, const std::string& branch, const Graph& body, PlanInfo& info) {
-  std::vector<InputBinding> inputs;
-  const size_t skipped = node.op == "If" ? 1 : 0;
-  const size_t captured = node.inputs.size() - std::min(node.inputs.size(), body.inputs().size());
-  for (size_t i = 0; i < body.inputs().size(); ++i) {
-    // An If's inputs are the captured ones; the others also have inputs of their own, whose types only a run tells.
-    const size_t from = node.op == "If" ? i + skipped : i + captured;
-    const bool given = node.op == "If" && from < node.inputs.size() && node.inputs[from] != no_value;
-    const Value* const value = given ? &plan.graph.value(node.inputs[from]) : nullptr;
-    inputs.push_back({value != nullptr ? value->type : body.value(body.inputs()[i]).type,
-                      value != nullptr && value->constant ? &*value->constant : nullptr});
-  }
-  try {
-    const PlanInfo inside = plan_info(*make_body_plan(body, inputs, plan));
-    for (PlacementInfo placed : inside.placements) {
-      placed.node = cat(node_label(node), "/", branch, "/", placed.node);
-      for (std::string& also : placed.also) also = cat(node_label(node), "/", branch, "/", also);
-      info.placements.push_back(std::move(placed));
+// Calls what(node, "node/body", body) for every body of control flow in a graph.
+template <class What>
+void each_body(const Graph& graph, const What& what) {
+  for (const Node& node : graph.nodes()) {
+    for (const auto& [key, attribute] : node.attributes) {
+      const auto* body = std::get_if<SubGraph>(&attribute);
+      if (body != nullptr && *body != nullptr) what(node, cat(node_label(node), "/", key), **body);
     }
-    info.fallback_nodes += inside.fallback_nodes;
-  } catch (const Error& error) {
-    info.placements.push_back({cat(node_label(node), "/", branch), node.op, info.devices.back(), "", "unknown",
-                               {{info.devices[0], "", std::string(name(Reason::Dynamic)), error.what()}}});
   }
 }
 
-void add_bodies(const Plan& plan, PlanInfo& info) {
-  for (const Node& node : plan.graph.nodes()) {
-    for (const auto& [key, attribute] : node.attributes) {
-      if (const auto* body = std::get_if<SubGraph>(&attribute); body != nullptr && *body != nullptr) add_body(plan, node, key, **body, info);
-    }
+// What happens inside of a body becomes part of what happens around it.
+void add_inside(PlanInfo inside, const std::string& prefix, PlanInfo& info) {
+  for (PlacementInfo& placed : inside.placements) {
+    placed.node = cat(prefix, "/", placed.node);
+    for (std::string& also : placed.also) also = cat(prefix, "/", also);
+    info.placements.push_back(std::move(placed));
+  }
+  info.fallback_nodes += inside.fallback_nodes;
+  if (inside.fallback_summary.empty()) return;
+  info.fallback_summary += cat(info.fallback_summary.empty() ? "" : "\n", "in ", prefix, ": ", inside.fallback_summary);
+}
+
+// A body of a plan that is only read is planned with what is known about its inputs.
+void add_read_body(const Plan& plan, const Node& node, const std::string& prefix, const Graph& body, PlanInfo& info) {
+  try {
+    add_inside(plan_info(*make_body_plan(body, body_inputs(plan.graph, node, body), plan)), prefix, info);
+  } catch (const Error& error) {
+    info.placements.push_back(
+        {prefix, node.op, info.devices.back(), "", "unknown", {{info.devices[0], "", std::string(name(Reason::Dynamic)), error.what()}}});
   }
 }
 
@@ -71,10 +70,12 @@ size_t peak_memory_bytes() {
   return 0;
 }
 
-
 PlanInfo plan_info(const Plan& plan) {
   PlanInfo info;
-  for (const auto& device : plan.devices) info.devices.push_back(device->info().id);
+  for (const auto& device : plan.devices) {
+    info.devices.push_back(device->info().id);
+    info.versions.push_back(device->info().versions);
+  }
   for (const Placement& placement : plan.placements) {
     const Node& node = plan.graph.node(placement.node);
     PlacementInfo placed{node_label(node), op_label(node), info.devices[placement.device], placement.kernel, std::string(name(placement.state))};
@@ -101,9 +102,26 @@ PlanInfo plan_info(const Plan& plan) {
     }
     info.copies.push_back(std::move(copied));
   }
-  info.fallback_nodes += plan.fallback_count();
-  if (plan.options.place_only) add_bodies(plan, info);
+  info.fallback_nodes = plan.fallback_count();
   info.fallback_summary = plan.fallback_summary();
+  if (plan.options.place_only) {
+    each_body(plan.graph, [&](const Node& node, const std::string& prefix, const Graph& body) { add_read_body(plan, node, prefix, body, info); });
+  }
+  return info;
+}
+
+PlanInfo Session::State::plan_info() const {
+  PlanInfo info = unmoor::plan_info(*plan_);
+  if (plan_->options.place_only) return info;
+  each_body(plan_->graph, [&](const Node&, const std::string& prefix, const Graph& body) {
+    // A body that ran with several kinds of input has several plans: the one that the device refused most of is told.
+    std::optional<PlanInfo> worst;
+    for (const Session* const session : bodies_.of(body)) {
+      PlanInfo inside = session->plan_info();
+      if (!worst || inside.fallback_nodes >= worst->fallback_nodes) worst = std::move(inside);
+    }
+    if (worst) add_inside(std::move(*worst), prefix, info);
+  });
   return info;
 }
 

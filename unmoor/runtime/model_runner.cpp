@@ -8,7 +8,7 @@
 namespace unmoor {
 namespace {
 
-constexpr size_t session_limit = 16;  // Plans kept for different shapes; then they are made anew.
+constexpr size_t session_limit = 16;  // Plans kept for different shapes.
 
 // The input's shape for a plan made without data: as asked, unknown dimensions 1.
 Shape default_shape(const Value& value, const InputShapes& shapes) {
@@ -24,28 +24,26 @@ Shape default_shape(const Value& value, const InputShapes& shapes) {
 }  // namespace
 
 ModelRunner::ModelRunner(std::shared_ptr<const Graph> graph, std::vector<std::shared_ptr<Device>> devices, PlanOptions options)
-    : graph_(std::move(graph)), devices_(std::move(devices)), options_(std::move(options)) {
+    : graph_(std::move(graph)), devices_(std::move(devices)), options_(std::move(options)), sessions_(session_limit) {
   if (options_.constants == nullptr) options_.constants = std::make_shared<SharedConstants>();
 }
 
 Session& ModelRunner::session_of(const std::string& key, const InputShapes& shapes) {
-  if (const auto found = sessions_.find(key); found != sessions_.end()) {
-    last_ = found->second.get();
+  if (const auto* const found = sessions_.find(key)) {
+    last_ = found->get();
     return *last_;
   }
   const auto start = std::chrono::steady_clock::now();
   if (prepared_ == nullptr) {
-    const Graph& graph = options_.passes.widen_to_float64 ? widened(*graph_) : *graph_;
-    prepared_ = std::make_unique<const Graph>(preoptimized(graph, options_.passes));
+    const bool widen = options_.passes.widen_to_float64;
+    prepared_ = std::make_unique<const Graph>(widen ? preoptimized(widened(*graph_), options_.passes) : preoptimized(*graph_, options_.passes));
   }
   PlanOptions options = options_;
   options.passes.widen_to_float64 = false;  // It is done.
   for (const auto& [name, shape] : shapes) options.shapes[name] = shape;
   auto session = std::make_unique<Session>(make_plan(*prepared_, devices_, options));
-  if (sessions_.size() >= session_limit) sessions_.clear();
-  last_ = session.get();
   prepare_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
-  sessions_[key] = std::move(session);
+  last_ = sessions_.put(key, std::move(session)).get();
   return *last_;
 }
 
@@ -103,6 +101,7 @@ std::vector<double> ModelRunner::time_runs(const NamedData& inputs, size_t count
 }
 std::vector<StepInfo> ModelRunner::steps() const { return last_ == nullptr ? std::vector<StepInfo>() : last_->steps(); }
 std::vector<Data> ModelRunner::run_step(size_t step, const NamedData& inputs) { return default_session().run_step(step, inputs); }
+PlanInfo ModelRunner::plan() { return default_session().plan_info(); }
 size_t ModelRunner::peak_bytes() const { return peak_memory_bytes(); }
 double ModelRunner::prepare_ms() const { return prepare_ms_; }
 

@@ -125,6 +125,7 @@ bool expansion_fits(const OpCall& call, const Device& device, size_t depth) {
   }
   for (const Node& node : inner.nodes()) {
     const OpCall part = call_for(inner, node);
+    if (!has_known_types(part)) return false;  // Kernels are asked about known shapes only.
     if (choose_kernel(part, device, {}).kernel != nullptr) continue;
     if (depth == 0 || !has_expansion(node) || !expansion_fits(part, device, depth - 1)) return false;
   }
@@ -175,14 +176,19 @@ struct Neighbours {
   }
 };
 
-// Light nodes of the wanted device that exchange values only with nodes on the host stay there: it saves two copies.
+// Light nodes of the wanted device that exchange values only with nodes on the host stay there: it saves two copies. Under Forbid only shape
+// arithmetic may.
 void keep_with_neighbours(const Graph& graph, const std::vector<std::shared_ptr<Device>>& devices, const PlanOptions& options,
                           std::vector<Placement>& placements) {
   if (devices.size() < 2) return;
   const Neighbours neighbours(graph);
   const size_t host = devices.size() - 1;
   std::vector<bool> seen(placements.size());
-  const auto is_light = [&](size_t i) { return placements[i].device == 0 && !is_heavy(graph.node(placements[i].node)); };
+  const auto is_light = [&](size_t i) {
+    const Node& node = graph.node(placements[i].node);
+    if (placements[i].device != 0 || is_heavy(node)) return false;
+    return options.fallback != Fallback::Forbid || is_shape_arithmetic(call_for(graph, node));
+  };
   for (size_t start = 0; start < placements.size(); ++start) {
     if (seen[start] || !is_light(start)) continue;
     std::vector<size_t> island{start};

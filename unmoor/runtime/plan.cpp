@@ -22,6 +22,8 @@ const Kernel* find_kernel(const Device& device, const Node& node, const std::str
   return generic != nullptr && generic->name == wanted ? generic : nullptr;
 }
 
+std::string label_of(const Node& node) { return node.origin.name.empty() ? node.name : node.origin.name; }
+
 // Orders the steps and puts in the copies that placement calls for.
 class StepBuilder {
  public:
@@ -120,24 +122,38 @@ std::shared_ptr<Plan> finish_plan(Graph graph, std::vector<std::shared_ptr<Devic
   return plan;
 }
 
-// Under Forbid, bodies whose input types are known already are planned now, so that their refusals come before anything runs.
-void check_bodies(const Plan& plan) {
-  if (plan.options.fallback != Fallback::Forbid) return;
-  for (const Node& node : plan.graph.nodes()) {
+// What the first device refuses in a graph and in the bodies of its control flow, as far as their input types are known before anything runs.
+void add_refusals(const Graph& graph, const std::vector<std::shared_ptr<Device>>& devices, const PlanOptions& options, std::string& text) {
+  try {
+    (void)place(graph, devices, options);
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Unsupported) throw;
+    text += cat(text.empty() ? "" : "\n", error.what());
+  }
+  for (const Node& node : graph.nodes()) {
     if (!is_control_flow(node)) continue;
     for (const auto& [key, attribute] : node.attributes) {
       const auto* body = std::get_if<SubGraph>(&attribute);
-      if (body == nullptr || node.op != "If") continue;
-      std::vector<InputBinding> inputs;
-      for (size_t i = 1; i < node.inputs.size(); ++i) {
-        const Value& value = plan.graph.value(node.inputs[i]);
-        inputs.push_back({value.type, value.constant ? &*value.constant : nullptr});
+      if (body == nullptr || *body == nullptr) continue;
+      const auto inputs = body_inputs(graph, node, **body);
+      if (!std::ranges::all_of(inputs, [](const InputBinding& input) { return is_known(input.type); })) continue;
+      std::string inside;
+      try {
+        add_refusals(optimized(with_inputs(**body, inputs), options.passes), devices, options, inside);
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::InvalidModel && error.kind() != ErrorKind::InvalidArgument) throw;
+        continue;  // A branch that cannot run on these inputs is not taken.
       }
-      if (std::ranges::all_of(inputs, [](const InputBinding& input) { return is_known(input.type); })) {
-        (void)make_body_plan(**body, inputs, plan);
-      }
+      if (!inside.empty()) text += cat(text.empty() ? "" : "\n", "in '", key, "' of ", node.op, " '", label_of(node), "': ", inside);
     }
   }
+}
+
+void check_refusals(const Graph& graph, const std::vector<std::shared_ptr<Device>>& devices, const PlanOptions& options) {
+  if (options.fallback != Fallback::Forbid) return;
+  std::string text;
+  add_refusals(graph, devices, options, text);
+  if (!text.empty()) fail(ErrorKind::Unsupported, text);
 }
 
 }  // namespace
@@ -184,7 +200,7 @@ std::string Plan::fallback_summary() const {
       if (refusal.device == devices[0]->info().id) why = cat(name(refusal.why.reason), ": ", refusal.why.detail);
     }
     Group& group = groups[cat(node.origin.op.empty() ? node.op : node.origin.op, ": ", why)];
-    if (++group.count == 1) group.first = node.origin.name.empty() ? node.name : node.origin.name;
+    if (++group.count == 1) group.first = label_of(node);
   }
   std::string text;
   for (const auto& [what, group] : groups) {
@@ -200,17 +216,42 @@ std::shared_ptr<const Plan> make_plan(const Graph& graph, std::vector<std::share
   }
   const auto start = std::chrono::steady_clock::now();
   const Graph shaped = with_shapes(options.passes.widen_to_float64 ? widened(graph) : graph, options.shapes);
-  auto plan = finish_plan(optimized(shaped, options.passes), std::move(devices), options);
-  check_bodies(*plan);
+  Graph better = optimized(shaped, options.passes);
+  check_refusals(better, devices, options);
+  auto plan = finish_plan(std::move(better), std::move(devices), options);
   plan->prepare_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return plan;
 }
 
+std::vector<InputBinding> body_inputs(const Graph& graph, const Node& node, const Graph& body) {
+  const bool is_if = node.op == "If";
+  const auto integer = [&node](std::string_view key) {
+    const auto found = node.attributes.find(key);
+    const auto* held = found == node.attributes.end() ? nullptr : std::get_if<int64_t>(&found->second);
+    return held == nullptr ? 0 : static_cast<size_t>(std::max<int64_t>(*held, 0));
+  };
+  // A Loop makes its first two inputs itself, and a Scan gives slices: what inference found for them holds.
+  const size_t made = node.op == "Loop" ? 2 : 0;
+  const size_t captures = std::min(integer("captures"), body.inputs().size());
+  const size_t slices_end = body.inputs().size() - captures;
+  const size_t slices_begin = node.op == "Scan" ? slices_end - std::min(integer("num_scan_inputs"), slices_end) : slices_end;
+  std::vector<InputBinding> inputs;
+  for (size_t i = 0; i < body.inputs().size(); ++i) {
+    inputs.push_back({body.value(body.inputs()[i]).type, nullptr});
+    const size_t from = is_if ? i + 1 : i;
+    const bool own = i < made || (i >= slices_begin && i < slices_end);
+    if (own || from >= node.inputs.size() || node.inputs[from] == no_value) continue;
+    const Value& value = graph.value(node.inputs[from]);
+    if (is_known(value.type)) inputs.back().type = value.type;
+    if (is_if && value.constant) inputs.back().value = &*value.constant;
+  }
+  return inputs;
+}
+
 std::shared_ptr<const Plan> make_body_plan(const Graph& body, const std::vector<InputBinding>& inputs, const Plan& parent) {
-  const Graph shaped = with_inputs(body, inputs);
-  auto plan = finish_plan(optimized(shaped, parent.options.passes), parent.devices, parent.options);
-  check_bodies(*plan);
-  return plan;
+  Graph graph = optimized(with_inputs(body, inputs), parent.options.passes);
+  check_refusals(graph, parent.devices, parent.options);
+  return finish_plan(std::move(graph), parent.devices, parent.options);
 }
 
 }  // namespace unmoor

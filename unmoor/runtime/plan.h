@@ -2,7 +2,6 @@
 
 #include <map>
 #include <memory>
-#include <mutex>
 #include <string>
 #include <variant>
 #include <vector>
@@ -102,10 +101,12 @@ struct Plan {
   std::string fallback_summary() const;
 };
 
-// Plans and prepares. If the last device is no host device, Fail with InvalidArgument unless everything fits. Under Forbid fails with
-// Unsupported and lists every refused node with its reasons.
+// Plans and prepares. Fails with InvalidArgument if the last device is no host device; under Forbid with Unsupported, listing every refused node
+// with its reasons, those in bodies of control flow too as far as their input types are known.
 std::shared_ptr<const Plan> make_plan(const Graph& graph, std::vector<std::shared_ptr<Device>> devices, const PlanOptions& options);
 // For bodies of control flow.
 std::shared_ptr<const Plan> make_body_plan(const Graph& body, const std::vector<InputBinding>& inputs, const Plan& parent);
+// What is known of a body's inputs before it runs: for a Loop or a Scan, those of its first round. Types may be unknown.
+std::vector<InputBinding> body_inputs(const Graph& graph, const Node& node, const Graph& body);
 
 }  // namespace unmoor

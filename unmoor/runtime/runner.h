@@ -50,28 +50,6 @@ class Observer {
   virtual void on_step(const StepTrace&) {}
 };
 
-// Something that runs a model: our runtime here or in a worker, a foreign engine, a dump. What every tool drives.
-// One thread at a time.
-class Runner {
- public:
-  virtual ~Runner() = default;
-  virtual std::string name() const = 0;  // "cpu", "opencl:0"
-  virtual std::vector<ValueInfo> inputs() const = 0;
-  virtual std::vector<ValueInfo> outputs() const = 0;
-  virtual std::vector<ValueInfo> values() const = 0;  // Everything an observer may be shown, in order.
-  // Inputs by name, all of them; outputs by name. Fails with InvalidArgument on a missing, unknown or ill-typed input.
-  virtual NamedData run(const NamedData& inputs, Observer* observer = nullptr) = 0;
-  // Milliseconds of runs in a row on these inputs, each synchronised, measured where the model runs: at least `count`, and
-  // more until `seconds` have passed. The first call may include a first run's extra work; ask for one run first.
-  virtual std::vector<double> time_runs(const NamedData& inputs, size_t count, double seconds) = 0;
-  // The planned steps whose kernels can be run alone, and one of them on given inputs (by its StepInfo::inputs).
-  virtual std::vector<StepInfo> steps() const { return {}; }
-  virtual std::vector<Data> run_step(size_t step, const NamedData& inputs);
-  virtual size_t peak_bytes() const { return 0; }  // Memory that the process held at most, where it runs.
-  virtual double load_ms() const { return 0; }
-  virtual double prepare_ms() const { return 0; }
-};
-
 // The plan as JSON values of cli.md's `run`, without JSON in this header: filled by runners that have a plan.
 struct PlacementInfo {
   std::string node;
@@ -98,11 +76,35 @@ struct CopyInfo {
 };
 struct PlanInfo {
   std::vector<std::string> devices;
-  std::vector<PlacementInfo> placements;  // In order of the run.
+  std::vector<std::map<std::string, std::string>> versions;  // By device: "driver", "runtime", … as far as it says.
+  std::vector<PlacementInfo> placements;  // In order of the run; those of bodies behind.
   std::vector<CopyInfo> copies;
   size_t fallback_nodes = 0;
   std::string fallback_summary;
 };
 PlanInfo plan_info(const Plan& plan);
+
+// Something that runs a model: our runtime here or in a worker, a foreign engine, a dump. What every tool drives.
+// One thread at a time.
+class Runner {
+ public:
+  virtual ~Runner() = default;
+  virtual std::string name() const = 0;  // "cpu", "opencl:0"
+  virtual std::vector<ValueInfo> inputs() const = 0;
+  virtual std::vector<ValueInfo> outputs() const = 0;
+  virtual std::vector<ValueInfo> values() const = 0;  // Everything an observer may be shown, in order.
+  // Inputs by name, all of them; outputs by name. Fails with InvalidArgument on a missing, unknown or ill-typed input.
+  virtual NamedData run(const NamedData& inputs, Observer* observer = nullptr) = 0;
+  // Milliseconds of runs in a row on these inputs, each synchronised, measured where the model runs: at least `count`, and
+  // more until `seconds` have passed. The first call may include a first run's extra work; ask for one run first.
+  virtual std::vector<double> time_runs(const NamedData& inputs, size_t count, double seconds) = 0;
+  // The planned steps whose kernels can be run alone, and one of them on given inputs (by its StepInfo::inputs).
+  virtual std::vector<StepInfo> steps() const { return {}; }
+  virtual std::vector<Data> run_step(size_t step, const NamedData& inputs);
+  virtual PlanInfo plan() { return {}; }         // Of the run before, or of the default shapes. Empty where nothing is planned.
+  virtual size_t peak_bytes() const { return 0; }  // Memory that the process held at most, where it runs.
+  virtual double load_ms() const { return 0; }
+  virtual double prepare_ms() const { return 0; }
+};
 
 }  // namespace unmoor

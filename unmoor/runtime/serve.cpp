@@ -1,5 +1,4 @@
 #include <fcntl.h>
-#include <sys/prctl.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -108,7 +107,7 @@ class Server {
   Message answer_about(const std::string& what) {
     if (what == "values") return {{{"values", infos_json(runner_->values())}}, {}};
     if (what == "stats") return {{{"prepare_ms", runner_->prepare_ms()}, {"peak_bytes", runner_->peak_bytes()}}, {}};
-    if (what == "plan") return {{{"plan", to_json(plan_info(runner_->default_session().plan()))}}, {}};
+    if (what == "plan") return {{{"plan", to_json(runner_->plan())}}, {}};
     if (what != "steps") fail(ErrorKind::Internal, "a worker was asked to '", what, "'");
     json steps = json::array();
     for (const StepInfo& step : runner_->steps()) {
@@ -165,7 +164,6 @@ class Server {
 }  // namespace
 
 int serve_worker(const OpenRunner& open) {
-  ::prctl(PR_SET_PDEATHSIG, SIGKILL);
   ::signal(SIGPIPE, SIG_IGN);
   // Drivers print to standard output; the conversation gets a descriptor of its own.
   const int output = ::fcntl(STDOUT_FILENO, F_DUPFD_CLOEXEC, 3);

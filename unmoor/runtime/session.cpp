@@ -42,27 +42,6 @@ Session::Session(std::shared_ptr<const Plan> plan) : state_(std::make_unique<Sta
 Session::~Session() = default;
 
 const Plan& Session::plan() const { return state_->plan(); }
-std::string Session::name() const { return plan().devices[0]->info().id; }
-
-std::vector<ValueInfo> Session::inputs() const {
-  std::vector<ValueInfo> result;
-  for (const ValueId id : plan().graph.inputs()) {
-    result.push_back(state_->infos()[Graph::index(id)]);
-    result.back().name = plan().graph.value(id).name;
-  }
-  return result;
-}
-
-std::vector<ValueInfo> Session::outputs() const {
-  std::vector<ValueInfo> result;
-  const auto& ids = plan().graph.outputs();
-  for (size_t i = 0; i < ids.size(); ++i) {
-    result.push_back(state_->infos()[Graph::index(ids[i])]);
-    result.back().name = plan().graph.output_names()[i];
-  }
-  return result;
-}
-
 std::vector<ValueInfo> Session::values() const {
   std::vector<ValueInfo> result;
   for (const Node& node : plan().graph.nodes()) {
@@ -130,8 +109,7 @@ std::vector<Data> Session::run_step(size_t step, const NamedData& inputs) {
   return state_->run_alone(step, ordered);
 }
 
-size_t Session::peak_bytes() const { return peak_memory_bytes(); }
-double Session::prepare_ms() const { return plan().prepare_ms; }
+PlanInfo Session::plan_info() const { return state_->plan_info(); }
 size_t Session::late_preparations() const { return state_->late_preparations(); }
 
 }  // namespace unmoor

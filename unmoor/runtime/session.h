@@ -3,27 +3,26 @@
 #include <memory>
 #include <vector>
 
+#include "unmoor/runtime/recent.h"
 #include "unmoor/runtime/runner.h"
 
 namespace unmoor {
 
-// Runs a plan: streams, arenas and intermediate buffers of one caller. One thread at a time; make one session per thread.
-class Session : public Runner {
+// Runs a plan: streams, arenas and intermediate buffers of one caller. One thread at a time; make one session per thread. ModelRunner is the
+// Runner made of sessions; what a function here does is said at Runner's function of the same name.
+class Session {
  public:
   explicit Session(std::shared_ptr<const Plan> plan);  // Shared: many sessions run one plan.
-  ~Session() override;
+  ~Session();
 
   const Plan& plan() const;
-  std::string name() const override;
-  std::vector<ValueInfo> inputs() const override;
-  std::vector<ValueInfo> outputs() const override;
-  std::vector<ValueInfo> values() const override;
-  NamedData run(const NamedData& inputs, Observer* observer = nullptr) override;
-  std::vector<double> time_runs(const NamedData& inputs, size_t count, double seconds) override;
-  std::vector<StepInfo> steps() const override;
-  std::vector<Data> run_step(size_t step, const NamedData& inputs) override;
-  size_t peak_bytes() const override;
-  double prepare_ms() const override;
+  // Where each node runs, bodies of control flow included as far as they have run.
+  PlanInfo plan_info() const;
+  std::vector<ValueInfo> values() const;
+  NamedData run(const NamedData& inputs, Observer* observer = nullptr);
+  std::vector<double> time_runs(const NamedData& inputs, size_t count, double seconds);
+  std::vector<StepInfo> steps() const;
+  std::vector<Data> run_step(size_t step, const NamedData& inputs);
   // Graph inputs and outputs by position: how bodies of control flow run.
   std::vector<Data> run_in_order(std::vector<Data> inputs, Observer* observer = nullptr);
   // Steps prepared again because a shape became known only during a run.
@@ -41,7 +40,7 @@ class ModelRunner : public Runner {
 
   // The session for these inputs' shapes, planned if new.
   Session& session_for(const NamedData& inputs);
-  // The plan for the shapes of the options (unnamed dimensions as 1).
+  // The session used last; if there is none, one for the shapes of the options (unnamed dimensions as 1).
   Session& default_session();
 
   std::string name() const override;
@@ -52,6 +51,7 @@ class ModelRunner : public Runner {
   std::vector<double> time_runs(const NamedData& inputs, size_t count, double seconds) override;
   std::vector<StepInfo> steps() const override;
   std::vector<Data> run_step(size_t step, const NamedData& inputs) override;
+  PlanInfo plan() override;
   size_t peak_bytes() const override;
   double prepare_ms() const override;
   double load_ms() const override { return load_ms_; }
@@ -67,7 +67,7 @@ class ModelRunner : public Runner {
   std::unique_ptr<const Graph> prepared_;  // What does not depend on shapes, done once.
   std::vector<std::shared_ptr<Device>> devices_;
   PlanOptions options_;
-  std::map<std::string, std::unique_ptr<Session>> sessions_;  // By shapes, as text.
+  Recent<std::string, std::unique_ptr<Session>> sessions_;  // By shapes, as text.
   Session* last_ = nullptr;
 };
 

@@ -9,7 +9,7 @@
 namespace unmoor {
 namespace {
 
-constexpr size_t late_cache_limit = 4096;
+constexpr size_t late_limit = 16;  // Kernels kept that were prepared at run time, for each node: they hold packed weights.
 
 bool looks_into(const Tensor& tensor, Buffer& arena) {
   const std::byte* const from = arena.host();
@@ -153,6 +153,15 @@ Data Session::State::detached(Data data) const {
   return copy;
 }
 
+void Session::State::keep(ValueId id, Data made) {
+  const Value& value = plan_->graph.value(id);
+  const bool planned = made && is_known(value.type);
+  if (planned && (!made.is_tensor() || made.tensor().type() != std::get<TensorType>(value.type))) {
+    fail(ErrorKind::Internal, "value '", value.name, "' is ", type_of(made), ", but was planned as ", value.type);
+  }
+  host_values_[Graph::index(id)] = std::move(made);
+}
+
 std::vector<Data> Session::State::gather(const Node& node) {
   std::vector<Data> inputs;
   inputs.reserve(node.inputs.size());
@@ -185,7 +194,7 @@ void Session::State::run_values(const Kernel& kernel, const OpCall& call, const 
     if (id == no_value) continue;
     Data& made = outputs.all()[i];
     const bool in_place = is_planned(host_, id) && made.is_tensor() && made.tensor().bytes().data() == host_data(id).tensor().bytes().data();
-    if (!in_place) host_values_[Graph::index(id)] = detached(std::move(made));
+    if (!in_place) keep(id, detached(std::move(made)));
   }
 }
 
@@ -201,11 +210,10 @@ OpCall Session::State::late_call(const Node& node, const std::vector<Data>& inpu
   return call;
 }
 
-const Session::State::Late& Session::State::late_for(const OpCall& call, Device& device, std::string binding) {
+const Session::State::Late& Session::State::late_for(const OpCall& call, Device& device, const std::string& binding) {
   const Node& node = call.node;
-  const std::pair<const Node*, std::string> key(&node, std::move(binding));
-  if (const auto found = late_cache_.find(key); found != late_cache_.end()) return found->second;
-  if (late_cache_.size() >= late_cache_limit) late_cache_.clear();
+  auto& known = late_cache_.try_emplace(&node, late_limit).first->second;
+  if (const Late* const found = known.find(binding)) return *found;
   ++late_;
   Late late;
   late.outputs = call.outputs;
@@ -220,7 +228,7 @@ const Session::State::Late& Session::State::late_for(const OpCall& call, Device&
   }
   if (late.kernel == nullptr) fail(ErrorKind::Unsupported, device.info().id, " has no kernel for ", node.op, " on these inputs");
   if (late.kernel->prepare) late.prepared = std::make_shared<const Prepared>(late.kernel->prepare(call, device));
-  return late_cache_[key] = std::move(late);
+  return known.put(binding, std::move(late));
 }
 
 void Session::State::run_late(const RunStep& step) {
@@ -247,7 +255,7 @@ void Session::State::run_late(const RunStep& step) {
       continue;
     }
     Tensor tensor(std::get<TensorType>(late.outputs[i]));
-    host_values_[Graph::index(node.outputs[i])] = tensor;
+    keep(node.outputs[i], tensor);
     held_.push_back(std::make_shared<TensorBuffer>(std::move(tensor)));
     outputs_.push_back({held_.back().get(), 0});
   }
@@ -293,7 +301,7 @@ void Session::State::call_step(const CallStep& step, Observer* observer) {
   for (size_t i = 0; i < node.outputs.size(); ++i) {
     if (node.outputs[i] == no_value) continue;
     if (i >= results.size()) fail(ErrorKind::InvalidModel, "its body gives ", results.size(), " values, not ", node.outputs.size());
-    host_values_[Graph::index(node.outputs[i])] = std::move(results[i]);
+    keep(node.outputs[i], std::move(results[i]));
   }
 }
 

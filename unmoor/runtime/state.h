@@ -15,7 +15,8 @@ std::string binding_key(const std::vector<Data>& inputs, bool with_values);
 // Small integer tensors decide shapes, so plans and kernels may use their values.
 bool is_shape_like(const Data& data);
 
-// Bodies of control flow: a session per body and kind of input, made at first use.
+// Bodies of control flow: a session per body and kind of input, made at first use. Of each body the ones used last are kept: a Loop whose state
+// grows needs a new one every round.
 class BodySessions {
  public:
   explicit BodySessions(const Plan& parent) : parent_(parent) {}
@@ -23,12 +24,17 @@ class BodySessions {
   Session& get(const Graph& body, const std::vector<Data>& inputs, bool bind_values);
   // A session for inputs of these types, which may leave dimensions open: what depends on them is prepared as they come.
   Session& get(const Graph& body, const std::vector<Type>& types);
+  // Those that were made for a body and are still kept.
+  std::vector<const Session*> of(const Graph& body) const;
   size_t planned() const { return planned_; }
 
  private:
+  struct Sessions {
+    Recent<std::string, std::unique_ptr<Session>> by_inputs{16};
+    size_t value_plans = 0;  // Plans made for certain values.
+  };
   const Plan& parent_;
-  std::map<std::pair<const Graph*, std::string>, std::unique_ptr<Session>> sessions_;
-  std::map<const Graph*, size_t> value_plans_;  // Plans made for certain values, by body.
+  std::map<const Graph*, Sessions> sessions_;
   size_t planned_ = 0;
 };
 
@@ -45,6 +51,7 @@ class Session::State {
   Data checked_input(size_t index, const Data& data) const;
 
   const Plan& plan() const { return *plan_; }
+  PlanInfo plan_info() const;  // With the bodies that have run.
   const std::vector<ValueInfo>& infos() const { return infos_; }  // By value; name empty where the file has none.
   size_t late_preparations() const { return late_ + bodies_.planned(); }
   const Placement& placement_of(const Step& step) const;
@@ -66,7 +73,7 @@ class Session::State {
   void run_values(const Kernel& kernel, const OpCall& call, const Placement& placement);
   void run_late(const RunStep& step);
   OpCall late_call(const Node& node, const std::vector<Data>& inputs, bool with_values) const;
-  const Late& late_for(const OpCall& call, Device& device, std::string binding);
+  const Late& late_for(const OpCall& call, Device& device, const std::string& binding);
   void copy_step(const CopyStep& step);
   void call_step(const CallStep& step, Observer* observer);
   void trace(size_t index, const Step& step, Observer& observer);
@@ -79,6 +86,7 @@ class Session::State {
   Operand output_operand(size_t device, ValueId id);
   Tensor output_tensor(ValueId id);
   Data detached(Data data) const;  // A copy where it looks into an arena.
+  void keep(ValueId id, Data made);  // As a value on the host. Fails with Internal if it is not of the type that was planned.
   std::vector<Data> gather(const Node& node);
   const OpCall& call_of(const Placement& placement);
   void synchronize(size_t device);  // Waits for the device; uploads to it are done then.
@@ -109,7 +117,7 @@ class Session::State {
   std::vector<Operand> inputs_;
   std::vector<Operand> outputs_;
   std::vector<std::shared_ptr<Buffer>> held_;  // Buffers that the running step looks at.
-  std::map<std::pair<const Node*, std::string>, Late> late_cache_;
+  std::map<const Node*, Recent<std::string, Late>> late_cache_;  // By kind of inputs.
   size_t late_ = 0;
   BodySessions bodies_;
 };

@@ -158,7 +158,9 @@ std::vector<Data> Session::State::run_alone(size_t step, const std::vector<Data>
     if (id == no_value || plan_->graph.value(id).constant) continue;
     if (i >= inputs.size() || !inputs[i]) fail(ErrorKind::InvalidArgument, "input ", i, " of step ", step, " was not given");
     host_values_[Graph::index(id)] = fitted(plan_->graph.value(id), inputs[i], cat("input ", i, " of step ", step));
-    if (placement.device != host_) copy_step(CopyStep{id, host_, placement.device, 0});
+    // What the kernel does not read may have no place on its device, or one that is another value's at this step.
+    const bool read = run->prepared == nullptr || i >= run->prepared->unused_inputs.size() || !run->prepared->unused_inputs[i];
+    if (placement.device != host_ && read) copy_step(CopyStep{id, host_, placement.device, 0});
   }
   execute(plan_->steps[step], nullptr);
   finish_uploads();

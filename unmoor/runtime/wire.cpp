@@ -10,7 +10,7 @@ namespace {
 
 using nlohmann::json;
 
-constexpr uint32_t magic = 0x314D4E55;                    // "UNM1"
+constexpr uint32_t magic = 0x324D4E55;                    // "UNM2"
 constexpr uint32_t head_limit = uint32_t{1} << 30;        // A head is names and numbers.
 constexpr uint64_t payload_limit = uint64_t{1} << 40;
 
@@ -78,17 +78,18 @@ bool read_message(const ReadBytes& read, Message& message) {
   if (frame.magic != magic || frame.head_bytes > head_limit || frame.payload_bytes > payload_limit) {
     fail(ErrorKind::Device, "a worker sent something that is no message");
   }
-  std::string head(frame.head_bytes, '\0');
+  std::vector<uint8_t> head(frame.head_bytes);
   if (!read(std::as_writable_bytes(std::span(head)))) return false;
   message.bytes.resize(frame.payload_bytes);
   if (!read(message.bytes)) return false;
-  message.head = json::parse(head, nullptr, false);
+  message.head = json::from_cbor(head, true, false);
   if (!message.head.is_object()) fail(ErrorKind::Device, "a worker sent something that is no message");
   return true;
 }
 
 bool write_message(const WriteBytes& write, const Message& message) {
-  const std::string head = message.head.dump(-1, ' ', false, json::error_handler_t::replace);
+  const std::vector<uint8_t> head = json::to_cbor(message.head);
+  if (head.size() > head_limit) fail(ErrorKind::Device, "a message of ", head.size(), " bytes without its values is too long");
   const Frame frame{magic, static_cast<uint32_t>(head.size()), message.bytes.size()};
   return write(std::as_bytes(std::span(&frame, 1))) && write(std::as_bytes(std::span(head))) && write(message.bytes);
 }
@@ -195,13 +196,14 @@ json to_json(const PlanInfo& info) {
   for (const auto& copy : info.copies) {
     copies.push_back({{"value", copy.value}, {"before", copy.before}, {"from", copy.from}, {"to", copy.to}, {"bytes", copy.bytes}});
   }
-  return {{"devices", info.devices}, {"placements", placements}, {"copies", copies}, {"fallback_nodes", info.fallback_nodes},
+  return {{"devices", info.devices}, {"versions", info.versions}, {"placements", placements}, {"copies", copies}, {"fallback_nodes", info.fallback_nodes},
           {"summary", info.fallback_summary}};
 }
 
 PlanInfo plan_info_from(const json& from) {
   PlanInfo info;
   info.devices = from.at("devices").get<std::vector<std::string>>();
+  info.versions = from.at("versions").get<std::vector<std::map<std::string, std::string>>>();
   for (const auto& item : from.at("placements")) {
     PlacementInfo placed{item.at("node"), item.at("op"), item.at("device"), item.at("kernel"), item.at("state")};
     for (const auto& refused : item.at("refusals")) {

@@ -11,7 +11,8 @@
 
 namespace unmoor {
 
-// What crosses between a worker and its parent: a JSON object, and bytes that it refers to. Only .cpp files of the worker include this.
+// What crosses between a worker and its parent: a JSON object, sent as CBOR so that names need not be UTF-8, and bytes that it refers to.
+// Only .cpp files of the worker include this.
 struct Message {
   nlohmann::json head;
   std::vector<std::byte> bytes;

@@ -1,5 +1,7 @@
 #include "unmoor/runtime/worker.h"
 
+#include <array>
+
 #include "unmoor/base/child.h"
 #include "unmoor/base/error.h"
 #include "unmoor/runtime/wire.h"
@@ -30,7 +32,7 @@ class WorkerRunner : public Runner {
   double load_ms() const override { return opened_.at("load_ms"); }
   double prepare_ms() const override { return ask_for("stats").head.at("prepare_ms"); }
   size_t peak_bytes() const override { return ask_for("stats").head.at("peak_bytes"); }
-  PlanInfo plan() { return plan_info_from(ask_for("plan").head.at("plan")); }
+  PlanInfo plan() override { return plan_info_from(ask_for("plan").head.at("plan")); }
 
   NamedData run(const NamedData& inputs, Observer* observer) override {
     Message request{{{"do", "run"}, {"watch", observer != nullptr}, {"steps", observer != nullptr && observer->wants_steps()}}, {}};
@@ -42,7 +44,7 @@ class WorkerRunner : public Runner {
   std::vector<double> time_runs(const NamedData& inputs, size_t count, double seconds) override {
     Message request{{{"do", "time"}, {"count", count}, {"seconds", seconds}}, {}};
     request.head["inputs"] = pack(inputs, request.bytes);
-    return ask(std::move(request)).head.at("times").get<std::vector<double>>();
+    return ask(std::move(request), nullptr, seconds).head.at("times").get<std::vector<double>>();
   }
 
   std::vector<StepInfo> steps() const override {
@@ -74,18 +76,23 @@ class WorkerRunner : public Runner {
     child_ = std::make_unique<Child>(std::vector<std::string>{own_program(), "--worker"});
     json settings = json::object();
     for (const auto& [key, value] : request_.settings) settings[key] = value;
-    opened_ = exchange({{{"do", "open"}, {"model", request_.model}, {"device", request_.device},
-                         {"options", to_json(request_.options)}, {"settings", settings}},
-                        {}},
-                       nullptr)
-                  .head;
+    const Message request{{{"do", "open"}, {"model", request_.model}, {"device", request_.device}, {"options", to_json(request_.options)},
+                           {"settings", settings}},
+                          {}};
+    try {
+      opened_ = exchange(request, nullptr, 0).head;
+    } catch (...) {
+      child_.reset();  // It has no model.
+      throw;
+    }
   }
 
   Message ask_for(const char* what) const { return ask(Message{{{"do", what}}, {}}); }
 
-  Message ask(Message request, Observer* observer = nullptr) const {
+  // `busy`: seconds for which the answer may take longer than a worker may be silent.
+  Message ask(const Message& request, Observer* observer = nullptr, double busy = 0) const {
     if (child_ == nullptr) start();
-    return exchange(request, observer);
+    return exchange(request, observer, busy);
   }
 
   [[noreturn]] void report_end() const {
@@ -97,25 +104,33 @@ class WorkerRunner : public Runner {
          words.empty() ? std::string() : cat("; it said: ", words));
   }
 
-  // What is no message ends the child: nobody knows where the next one begins.
-  bool receive(const ReadBytes& read, Message& reply) const {
+  // Sends a request, serves what the run shows, and takes the answer. Whatever interrupts this ends the child: nobody knows where the next
+  // message would begin.
+  Message exchange(const Message& request, Observer* observer, double busy) const {
+    Message reply;
     try {
-      return read_message(read, reply);
-    } catch (const Error& error) {
+      converse(request, observer, child_patience(silence_limit_s) + busy, reply);
+    } catch (const json::exception& error) {
       child_.reset();
       fail(ErrorKind::Device, "the process that runs ", request_.device, " cannot be understood: ", error.what());
+    } catch (...) {
+      child_.reset();
+      throw;
     }
+    if (!reply.head.value("ok", false)) {
+      throw Error(static_cast<ErrorKind>(reply.head.value("kind", static_cast<int>(ErrorKind::Internal))), reply.head.value("text", ""));
+    }
+    return reply;
   }
 
-  Message exchange(const Message& request, Observer* observer) const {
-    const ReadBytes read = [this](std::span<std::byte> bytes) { return child_->read(bytes, child_patience(silence_limit_s)); };
-    const WriteBytes write = [this](std::span<const std::byte> bytes) { return child_->write(bytes); };
+  void converse(const Message& request, Observer* observer, double patience, Message& reply) const {
+    const ReadBytes read = [&](std::span<std::byte> bytes) { return child_->read(bytes, patience); };
+    const WriteBytes write = [&](std::span<const std::byte> bytes) { return child_->write(bytes, patience); };
     if (!write_message(write, request)) report_end();
-    Message reply;
     for (;;) {
       if (!receive(read, reply)) report_end();
       const std::string event = reply.head.value("event", "");
-      if (event.empty()) break;
+      if (event.empty()) return;
       if (event == "wants") {
         const bool wanted = observer != nullptr && observer->wants(value_info_from(reply.head.at("info")));
         if (!write_message(write, {{{"wanted", wanted}}, {}})) report_end();
@@ -126,10 +141,14 @@ class WorkerRunner : public Runner {
         observer->on_step({step.at("step"), step.at("ms"), step.at("bytes"), step.at("node"), step.at("op"), step.at("kernel"), step.at("device")});
       }
     }
-    if (!reply.head.value("ok", false)) {
-      throw Error(static_cast<ErrorKind>(reply.head.value("kind", static_cast<int>(ErrorKind::Internal))), reply.head.value("text", ""));
+  }
+
+  bool receive(const ReadBytes& read, Message& reply) const {
+    try {
+      return read_message(read, reply);
+    } catch (const Error& error) {
+      fail(ErrorKind::Device, "the process that runs ", request_.device, " cannot be understood: ", error.what());
     }
-    return reply;
   }
 
   WorkerRequest request_;
@@ -141,24 +160,18 @@ class WorkerRunner : public Runner {
 
 std::unique_ptr<Runner> make_worker_runner(const WorkerRequest& request) { return std::make_unique<WorkerRunner>(request); }
 
-PlanInfo worker_plan(Runner& worker) {
-  auto* const runner = dynamic_cast<WorkerRunner*>(&worker);
-  if (runner == nullptr) fail(ErrorKind::Internal, worker.name(), " is no worker");
-  return runner->plan();
-}
-
 ToolOutput run_tool(const std::vector<std::string>& arguments, double seconds) {
   std::vector<std::string> command{own_program()};
   command.insert(command.end(), arguments.begin(), arguments.end());
   Child child(command);
   child.close_input();
   ToolOutput output;
-  std::byte next{};
-  while (child.read({&next, 1}, child_patience(seconds))) output.json += static_cast<char>(next);
+  std::array<std::byte, 4096> part{};
+  while (const size_t got = child.read_some(part, child_patience(seconds))) output.json.append(reinterpret_cast<const char*>(part.data()), got);
   const ChildEnd end = child.finish(1);
   output.status = end.status;
   output.errors = child.errors();
-  if (end.running || end.signal != 0) output.ended = end.text();
+  if (end.running || end.signal != 0 || end.status < 0) output.ended = end.text();
   return output;
 }
 

@@ -21,16 +21,13 @@ struct WorkerRequest {
 // the child ended and what it printed last; the next call starts a new child. Arrays cross as bytes, values one by one as the
 // observer is shown them.
 std::unique_ptr<Runner> make_worker_runner(const WorkerRequest& request);
-// The plan that the worker made.
-PlanInfo worker_plan(Runner& worker);
 
 // The child's side: serves requests on standard input and output until the input ends. `open` makes the runner for a request;
 // it is the only part that knows backends. Returns the exit status.
 using OpenRunner = std::function<std::unique_ptr<ModelRunner>(const WorkerRequest&)>;
 int serve_worker(const OpenRunner& open);
 
-// Runs `unmoor --worker-tool ARGUMENTS…`: any tool's JSON from a child process, for tools that only need the result.
-// `ended` says how it went if the output is not complete.
+// Runs `unmoor ARGUMENTS…` as a child process and takes what it prints. `ended` says how it went if the output is not complete.
 struct ToolOutput {
   std::string json;
   std::string ended;   // Empty if it ran to its end.

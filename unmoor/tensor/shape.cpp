@@ -43,7 +43,7 @@ int64_t Shape::elements() const {
 }
 
 int64_t Shape::elements(size_t from, size_t to) const {
-  constexpr int64_t limit = int64_t{1} << 62;
+  constexpr int64_t limit = int64_t{1} << 58;
   int64_t product = 1;
   bool empty = false;
   for (size_t axis = from; axis < to; ++axis) {
@@ -52,7 +52,7 @@ int64_t Shape::elements(size_t from, size_t to) const {
     if (dim == 0) {
       empty = true;
     } else if (product > limit / dim) {
-      fail(ErrorKind::InvalidArgument, "shape ", *this, " has more than 2^62 elements");
+      fail(ErrorKind::InvalidArgument, "shape ", *this, " has more than 2^58 elements");
     } else {
       product *= dim;
     }
@@ -71,7 +71,9 @@ std::vector<int64_t> Shape::strides() const {
   int64_t step = 1;
   for (size_t axis = dims_.size(); axis-- > 0;) {
     result[axis] = step;
-    step *= std::max<int64_t>(dims_[axis], 1);
+    if (__builtin_mul_overflow(step, std::max<int64_t>(dims_[axis], 1), &step)) {
+      fail(ErrorKind::InvalidArgument, "the strides of shape ", *this, " pass 2^63");
+    }
   }
   return result;
 }

@@ -35,13 +35,15 @@ class Shape {
   // Appends dimension `axis` of `other`, with its symbol.
   void push_back(const Shape& other, size_t axis);
 
-  // The product of all dimensions, 1 for a scalar. Fails if one is unknown or the product passes 2^62.
+  // The product of all dimensions, 1 for a scalar. Fails with Internal if one is unknown, with InvalidArgument if the product, zeros
+  // left out, passes 2^58: then bytes, too, fit 64 bits for every dtype.
   int64_t elements() const;
-  // Product of the dimensions in [from, to).
+  // Product of the dimensions in [from, to), likewise.
   int64_t elements(size_t from, size_t to) const;
   // Maps a negative axis to its place. Fails out of [-rank, rank).
   size_t axis(int64_t axis) const;
-  // Steps, in elements, of each axis of a dense row-major tensor.
+  // Steps, in elements, of each axis of a dense row-major tensor; unknown and empty dimensions count as 1. Fails with InvalidArgument
+  // where they pass 2^63.
   std::vector<int64_t> strides() const;
 
   bool operator==(const Shape& other) const { return has_rank_ == other.has_rank_ && dims_ == other.dims_; }

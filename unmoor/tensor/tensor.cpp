@@ -37,6 +37,17 @@ Memory allocate(size_t bytes, bool zeroed) {
   return memory;
 }
 
+std::vector<std::string> empty_strings(size_t count) {
+  std::vector<std::string> strings;
+  if (count > strings.max_size()) fail(ErrorKind::OutOfMemory, "a tensor of ", count, " strings was asked for");
+  try {
+    strings.resize(count);
+  } catch (const std::bad_alloc&) {
+    fail(ErrorKind::OutOfMemory, "no memory for a tensor of ", count, " strings");
+  }
+  return strings;
+}
+
 }  // namespace
 
 struct Tensor::Storage {
@@ -55,7 +66,7 @@ Tensor::Tensor(TensorType type) : type_(std::move(type)), storage_(std::make_sha
   storage_->writable = true;
   if (type_.dtype == DType::String) {
     storage_->taken_by_strings = TakenMemory(elements() * sizeof(std::string));
-    storage_->strings.resize(elements());
+    storage_->strings = empty_strings(elements());
   }
   storage_->owned = allocate(size, true);
   storage_->bytes = {storage_->owned.get(), size};

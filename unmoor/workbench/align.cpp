@@ -27,6 +27,22 @@ Data converted(const Data& data, DType dtype) {
   return result;
 }
 
+// Whether a kernel's own error on exact inputs is one that it may have.
+bool agrees(const AlignedValue& value, const Metrics& metrics) {
+  if (metrics.fine()) return true;
+  const Op* const op = all_ops().find(value.op);
+  return op != nullptr && op->rounding == Rounding::Quantise && !is_float(value.dtype) && agrees_as_quantised(metrics);
+}
+
+// Whether a value at the end of many kernels is close enough: each element within the table, or the whole and every element within what errors
+// that add up may reach.
+bool agrees_after_run(const AlignedValue& value, const Metrics& metrics, bool given_tolerance) {
+  if (metrics.fine()) return true;
+  const bool compared = metrics.problem.empty() && metrics.class_mismatch == 0;
+  if (given_tolerance || !compared || !is_float(value.dtype)) return false;
+  return metrics.rel_l2 <= output_limit(value.dtype) && metrics.over <= output_spread;
+}
+
 DType dtype_of(const Data& data) { return data.is_tensor() ? data.tensor().dtype() : DType::F32; }
 
 class Recorder : public Observer {
@@ -77,8 +93,10 @@ class Alignment {
     EntireComparison entire(expected_, options_);
     const NamedData outputs = target_.run(inputs_, &entire);
     result_.values = std::move(entire.values);
+    result_.fallback_nodes = target_.plan().fallback_nodes;
     compare_outputs(expected_outputs, outputs);
     compare_single();
+    check_compared();
     judge();
     return std::move(result_);
   }
@@ -94,23 +112,50 @@ class Alignment {
       value.finite = all_finite(data);
       const auto found = expected.find(name);
       if (found != expected.end()) value.entire = compare(found->second, data, value.dtype, options_.tolerance);
-      const Metrics* const metrics = value.entire ? &*value.entire : nullptr;
-      if (metrics == nullptr) {
-        value.verdict = "hidden";
-      } else if (!metrics->problem.empty() || metrics->class_mismatch > 0) {
-        value.verdict = "differ";
-      } else if (options_.tolerance || !is_float(value.dtype)) {
-        value.verdict = metrics->over <= 1 ? "match" : "differ";
-      } else {
-        value.verdict = metrics->over <= 1 || metrics->rel_l2 <= output_limit(value.dtype) ? "match" : "differ";
-      }
+      value.verdict = value.entire ? entire_verdict(value) : "hidden";
+      result_.outputs.push_back(std::move(value));
+    }
+    // A dump holds more than outputs, and nobody knows which of its values are some.
+    if (reference_.steps().empty()) return;
+    for (const auto& [name, data] : expected) {
+      if (outputs.contains(name)) continue;
+      AlignedValue value{name, "", "", dtype_of(data)};
+      value.entire = Metrics{};
+      value.entire->problem = "not shown";
+      value.verdict = "differ";
       result_.outputs.push_back(std::move(value));
     }
   }
 
+  // Fails with InvalidArgument if the two show nothing under one name, which must not read as a match.
+  void check_compared() const {
+    const auto compared = [](const AlignedValue& value) { return value.single || value.entire; };
+    if (std::ranges::none_of(result_.values, compared) && std::ranges::none_of(result_.outputs, compared)) {
+      fail(ErrorKind::InvalidArgument, reference_.name(), " and ", target_.name(), " show no value of the same name");
+    }
+  }
+
   bool selected(const StepInfo& step) const {
-    const auto listed = [](const std::vector<std::string>& list, const std::string& name) { return list.empty() || std::ranges::find(list, name) != list.end(); };
-    return listed(options_.nodes, step.node) && listed(options_.ops, step.op);
+    return (options_.nodes.empty() || wanted_nodes_.contains(step.node)) && (options_.ops.empty() || std::ranges::find(options_.ops, step.op) != options_.ops.end());
+  }
+
+  // Which steps the nodes asked for are in: a fused step stands for all its nodes. Fails with InvalidArgument on a name that selects nothing, which
+  // must not read as a match.
+  void find_wanted(const std::vector<StepInfo>& steps) {
+    const auto placements = options_.nodes.empty() ? std::vector<PlacementInfo>() : target_.plan().placements;
+    for (const std::string& node : options_.nodes) {
+      const auto placed = std::ranges::find_if(placements, [&](const PlacementInfo& each) { return std::ranges::find(each.also, node) != each.also.end(); });
+      const std::string& name = placed == placements.end() ? node : placed->node;
+      if (std::ranges::find(steps, name, &StepInfo::node) == steps.end()) {
+        fail(ErrorKind::InvalidArgument, "no step of ", target_.name(), " is called '", node, "'");
+      }
+      wanted_nodes_.insert(name);
+    }
+    for (const std::string& op : options_.ops) {
+      if (std::ranges::find(steps, op, &StepInfo::op) == steps.end()) {
+        fail(ErrorKind::InvalidArgument, "no step of ", target_.name(), " runs the operator '", op, "'");
+      }
+    }
   }
 
   // The inputs of a step from the reference's values, rounded to what the target stores; empty if one is not shown.
@@ -168,6 +213,7 @@ class Alignment {
       by_name[value.name] = &value;
     }
     const auto steps = target_.steps();
+    find_wanted(steps);
     for (size_t i = 0; i < steps.size(); ++i) {
       progress("kernels alone", i, steps.size());
       if (steps[i].node.empty() || steps[i].outputs.empty() || steps[i].outputs[0].empty() || !selected(steps[i])) continue;
@@ -185,16 +231,18 @@ class Alignment {
   }
 
   void judge() {
-    std::set<std::string> shown;
+    // A dump has no kernels to run alone: its values are judged as they are.
+    const bool without_kernels = target_.steps().empty();
+    result_.kernels_alone = !without_kernels;
     std::set<std::string> finite;
     for (const auto& [name, data] : inputs_) {
       if (all_finite(data)) finite.insert(name);
     }
     for (AlignedValue& value : result_.values) {
-      shown.insert(value.name);
-      value.verdict = !value.single ? "hidden" : value.single->fine() ? "match" : "differ";
+      if (value.single) value.verdict = agrees(value, *value.single) ? "match" : "differ";
+      else value.verdict = without_kernels && value.entire ? entire_verdict(value) : "hidden";
       if (!value.entire) result_.hidden.push_back(value.node);
-      if (value.verdict == "differ" && result_.first_divergent.empty()) result_.first_divergent = value.node;
+      if (value.verdict == "differ" && result_.first_divergent.empty()) result_.first_divergent = value.node.empty() ? value.name : value.node;
       if (value.finite) finite.insert(value.name);
     }
     find_nonfinite(finite);
@@ -203,13 +251,17 @@ class Alignment {
     result_.verdict = differ ? "differ" : "match";
   }
 
+  std::string entire_verdict(const AlignedValue& value) const {
+    return agrees_after_run(value, *value.entire, options_.tolerance.has_value()) ? "match" : "differ";
+  }
+
   void find_nonfinite(const std::set<std::string>& finite) {
     // Infinities that the reference has at the same places, such as those of a mask, are meant.
     const auto first = std::ranges::find_if(result_.values, [](const AlignedValue& value) {
       return !value.finite && (value.nan || !value.entire || !value.entire->problem.empty() || value.entire->class_mismatch > 0);
     });
     if (first == result_.values.end()) return;
-    result_.first_nonfinite = first->node;
+    result_.first_nonfinite = first->node.empty() ? first->name : first->node;
     result_.nonfinite_origin = "its inputs are finite";
     for (const StepInfo& step : target_.steps()) {
       if (std::ranges::find(step.outputs, first->name) == step.outputs.end()) continue;
@@ -232,6 +284,7 @@ class Alignment {
   NamedData expected_;                               // The reference's values by name.
   std::map<std::string, DType, std::less<>> stored_;  // How the target stores each.
   std::map<std::string, ReferenceStep, std::less<>> reference_steps_;  // By first output.
+  std::set<std::string> wanted_nodes_;                                 // If only some were asked for.
   AlignResult result_;
 };
 

@@ -35,13 +35,15 @@ struct AlignResult {
   std::string reference;
   std::string target;
   std::string verdict;                // match or differ
-  std::string first_divergent;        // A node's name; empty if there is none.
+  std::string first_divergent;        // A node's name, a value's where nodes are not known; empty if there is none.
   std::string first_nonfinite;        // Makes a NaN, or an infinity that the reference does not have.
   std::string nonfinite_origin;       // In words.
   std::vector<AlignedValue> values;   // In the target's order.
   std::vector<AlignedValue> outputs;  // By the model's output names; judged by their entire error.
   std::vector<std::string> hidden;    // Nodes whose values one side does not show.
   std::optional<Tolerance> tolerance;
+  size_t fallback_nodes = 0;          // Of the target: what its device refused and the host ran.
+  bool kernels_alone = true;          // False if the target has none to run: a dump.
 
   nlohmann::json to_json() const;
   std::string text() const;
@@ -54,7 +56,8 @@ AlignResult align(Runner& reference, Runner& target, const NamedData& inputs, co
 // Where a fused step is the first divergent or non-finite one: names the node inside it, from an alignment of the same two without fusing.
 void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& plan);
 
-// The largest relative L2 error that an output of this type may have after a whole run.
+// The largest relative L2 error that an output of this type may have after a whole run, and how many times the tolerance its worst element.
 double output_limit(DType stored);
+constexpr double output_spread = 50;
 
 }  // namespace unmoor

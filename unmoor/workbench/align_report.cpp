@@ -30,7 +30,8 @@ std::string error_text(const std::optional<Metrics>& metrics) {
 }  // namespace
 
 json AlignResult::to_json() const {
-  json result{{"reference", reference}, {"target", target}, {"verdict", verdict}, {"outputs", json::array()}, {"values", json::array()}};
+  json result{{"reference", reference}, {"target", target}, {"verdict", verdict}, {"fallback_nodes", fallback_nodes},
+              {"outputs", json::array()}, {"values", json::array()}};
   result["first_divergent"] = first_divergent.empty() ? json(nullptr) : json(first_divergent);
   result["first_nonfinite"] = first_nonfinite.empty() ? json(nullptr) : json(first_nonfinite);
   result["nonfinite_origin"] = nonfinite_origin;
@@ -49,13 +50,21 @@ std::string AlignResult::text() const {
   const auto count = [this](std::string_view which) {
     return std::ranges::count_if(values, [which](const AlignedValue& value) { return value.verdict == which; });
   };
+  const auto alone = std::ranges::count_if(values, [](const AlignedValue& value) { return value.single.has_value(); });
   if (verdict == "match") {
-    text += fmt::format("match: {} agrees with {}; {} kernels alone are within tolerance\n", target, reference, count("match"));
-  } else {
+    text += fmt::format("match: {} agrees with {}", target, reference);
+    text += kernels_alone ? fmt::format("; {} kernels alone are within tolerance\n", count("match")) : fmt::format("; {} values are within tolerance\n", count("match"));
+  } else if (kernels_alone) {
     text += fmt::format("differ: {} kernels of {} are outside of tolerance alone, {} within\n", count("differ"), target, count("match"));
+  } else {
+    text += fmt::format("differ: {} values of {} are outside of tolerance, {} within\n", count("differ"), target, count("match"));
   }
-  if (!first_divergent.empty()) text += fmt::format("first divergent node: {}\n", first_divergent);
-  if (!first_nonfinite.empty()) text += fmt::format("first node that is not finite: {} ({})\n", first_nonfinite, nonfinite_origin);
+  if (const auto rest = std::ssize(values) - alone; kernels_alone && rest > 0) {
+    text += fmt::format("{} of {} values were not run alone: in bodies, fused, or not asked for\n", rest, values.size());
+  }
+  if (fallback_nodes > 0) text += fmt::format("note: {} fell back to the host: its kernels were compared there\n", counted(fallback_nodes, "node"));
+  if (!first_divergent.empty()) text += fmt::format("first divergent {}: {}\n", kernels_alone ? "node" : "value", shortened(first_divergent, 200));
+  if (!first_nonfinite.empty()) text += fmt::format("first node that is not finite: {} ({})\n", shortened(first_nonfinite, 200), shortened(nonfinite_origin, 200));
   Table outs({"output", "dtype", "rel L2", "max abs", "cosine", "verdict"}, "llrrrl");
   for (const auto& value : outputs) {
     const bool known = value.entire && value.entire->problem.empty();
@@ -77,7 +86,7 @@ std::string AlignResult::text() const {
     table.add({shortened(worst[i]->node, 30), shortened(worst[i]->op, 18), error_text(worst[i]->single), over_text(worst[i]->single),
                error_text(worst[i]->entire), worst[i]->verdict});
   }
-  return text + table.text();
+  return worst.empty() ? text : text + table.text();
 }
 
 }  // namespace unmoor

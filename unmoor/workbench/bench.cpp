@@ -8,17 +8,17 @@
 #include <fstream>
 #include <nlohmann/json.hpp>
 #include <numeric>
-#include <thread>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/threads.h"
 
 namespace unmoor {
 namespace {
 
 using nlohmann::json;
 
-constexpr size_t least_runs = 5;
-constexpr size_t rounds = 15;         // Of turns between the runners.
+constexpr size_t most_rounds = 15;    // Of turns between the runners.
+constexpr size_t least_rounds = 6;    // The fewest whose extremes hold the median in 95 of 100 cases; a round is a run at least.
 constexpr size_t kept_samples = 300;  // In the JSON: the rest is thinned out evenly.
 
 double mean_of(const std::vector<double>& values) {
@@ -33,20 +33,22 @@ double spread_of(const std::vector<double>& values) {
   return mean > 0 ? std::sqrt(sum / static_cast<double>(values.size())) / mean : 0;
 }
 
-size_t batch_of(const NamedData& inputs) {
-  for (const auto& [name, data] : inputs) {
-    if (data.is_tensor() && data.tensor().shape().rank() > 0) return static_cast<size_t>(data.tensor().shape()[0]);
+// The first dimension of the first input that has one, in the order of the model.
+size_t batch_of(const Runner& runner, const NamedData& inputs) {
+  for (const ValueInfo& input : runner.inputs()) {
+    const auto found = inputs.find(input.name);
+    const bool ranked = found != inputs.end() && found->second.is_tensor() && found->second.tensor().shape().rank() > 0;
+    if (ranked) return static_cast<size_t>(found->second.tensor().shape()[0]);
   }
   return 1;
 }
 
-// The median with its 95 % range by order statistics (binomial, normal approximation).
+// The median with its 95 % range by order statistics.
 BenchRatio ratio_of(const BenchRun& a, const BenchRun& b, std::vector<double> ratios) {
   std::ranges::sort(ratios);
-  const auto count = static_cast<double>(ratios.size());
-  const double reach = 1.96 * std::sqrt(count) / 2;
-  const auto at = [&](double rank) { return ratios[static_cast<size_t>(std::clamp(rank, 0.0, count - 1))]; };
-  return {a.runner, b.runner, percentile(ratios, 0.5), at(std::floor(count / 2 - reach)), at(std::ceil(count / 2 + reach) - 1)};
+  const size_t count = ratios.size();
+  const size_t out = outside_of_range(count);
+  return {a.runner, b.runner, (ratios[(count - 1) / 2] + ratios[count / 2]) / 2, ratios[out], ratios[count - 1 - out]};
 }
 
 double load_average() {
@@ -66,18 +68,22 @@ class Bench {
     Runner& runner = *runners_.back();
     BenchRun run;
     run.runner = device;
-    run.threads = options_.threads > 0 ? options_.threads : std::thread::hardware_concurrency();
-    run.batch = batch_of(inputs_);
+    run.threads = options_.threads > 0 ? options_.threads : usable_threads();
+    run.batch = batch_of(runner, inputs_);
     const double first = runner.time_runs(inputs_, 1, 0).at(0);
     run.load_ms = runner.load_ms();
     run.prepare_ms = runner.prepare_ms();
     run.first_ms = first;
+    const PlanInfo plan = runner.plan();
+    run.fallback_nodes = plan.fallback_nodes;
+    if (!plan.versions.empty()) run.versions = plan.versions[0];
     result.runs.push_back(std::move(run));
-    (void)runner.time_runs(inputs_, 1, 0);
+    slowest_ms_ = std::max(slowest_ms_, runner.time_runs(inputs_, 1, 0).at(0));
   }
 
   void measure() {
-    const double before = load_average();
+    const double fitting = options_.seconds * 1000 / std::max(slowest_ms_, 1e-3);
+    const auto rounds = static_cast<size_t>(std::clamp(fitting, static_cast<double>(least_rounds), static_cast<double>(most_rounds)));
     std::vector<std::vector<double>> medians(runners_.size());
     for (size_t round = 0; round < rounds; ++round) {
       progress("warm runs", round, rounds);
@@ -89,10 +95,7 @@ class Bench {
         warm.insert(warm.end(), times.begin(), times.end());
       }
     }
-    for (size_t i = 0; i < runners_.size(); ++i) {
-      while (result.runs[i].warm.size() < least_runs) result.runs[i].warm.push_back(runners_[i]->time_runs(inputs_, 1, 0).at(0));
-      result.runs[i].peak_bytes = runners_[i]->peak_bytes();
-    }
+    for (size_t i = 0; i < runners_.size(); ++i) result.runs[i].peak_bytes = runners_[i]->peak_bytes();
     for (size_t i = 0; i < runners_.size(); ++i) {
       for (size_t k = i + 1; k < runners_.size(); ++k) {
         std::vector<double> ratios;
@@ -100,7 +103,7 @@ class Bench {
         result.ratios.push_back(ratio_of(result.runs[i], result.runs[k], std::move(ratios)));
       }
     }
-    warn(before);
+    warn();
   }
 
   BenchResult result;
@@ -110,12 +113,15 @@ class Bench {
     if (options_.progress) options_.progress(what, done, total);
   }
 
-  void warn(double load_before) {
-    const auto cores = static_cast<double>(std::thread::hardware_concurrency());
-    if (load_before > 0.5 * cores) {
-      result.warnings.push_back(fmt::format("the machine was busy before: a load of {:.1f} on {} cores", load_before, cores));
+  void warn() {
+    const auto cores = static_cast<double>(usable_threads());
+    if (load_before_ > 0.5 * cores) {
+      result.warnings.push_back(fmt::format("the machine was busy before: a load of {:.1f} on {}", load_before_, counted(usable_threads(), "core")));
     }
     for (const BenchRun& run : result.runs) {
+      if (run.fallback_nodes > 0) {
+        result.warnings.push_back(fmt::format("{} of {} fell back to the host: its time is in this row", counted(run.fallback_nodes, "node"), run.runner));
+      }
       if (spread_of(run.warm) > 0.15) {
         result.warnings.push_back(fmt::format("runs of {} spread by {:.0f} % of their mean", run.runner, 100 * spread_of(run.warm)));
       }
@@ -124,10 +130,25 @@ class Bench {
 
   const NamedData& inputs_;
   const BenchOptions& options_;
+  const double load_before_ = load_average();  // Before our own preparation.
+  double slowest_ms_ = 0;
   std::vector<std::unique_ptr<Runner>> runners_;
 };
 
 }  // namespace
+
+// Leaving out k misses the median where at most k values lie on one side of it, which is a binomial sum; none are left out where even that is too
+// often.
+size_t outside_of_range(size_t count) {
+  double term = std::pow(0.5, static_cast<double>(count));
+  double sum = 0;
+  for (size_t k = 0;; ++k) {
+    sum += term;
+    if (2 * sum > 0.05) return k == 0 ? 0 : k - 1;
+    if (2 * (k + 1) >= count) return k;
+    term *= static_cast<double>(count - k) / static_cast<double>(k + 1);
+  }
+}
 
 double percentile(std::vector<double> values, double share) {
   if (values.empty()) fail(ErrorKind::Internal, "a percentile of nothing was asked for");
@@ -137,27 +158,27 @@ double percentile(std::vector<double> values, double share) {
 }
 
 BenchResult bench(const std::vector<std::string>& devices, const OpenForBench& open, const NamedData& inputs, const BenchOptions& options) {
-  Bench measured(inputs, options);
-  for (const std::string& device : devices) measured.open(device, open);
-  measured.measure();
-  return std::move(measured.result);
+  Bench running(inputs, options);
+  for (const std::string& device : devices) running.open(device, open);
+  running.measure();
+  return std::move(running.result);
 }
 
 json BenchResult::to_json() const {
   json result{{"runs", json::array()}, {"ratios", json::array()}, {"warnings", warnings}};
   for (const BenchRun& run : runs) {
-    std::vector<double> samples;
+    json samples = json::array();
     const size_t step = run.warm.size() / kept_samples + 1;
-    for (size_t i = 0; i < run.warm.size(); i += step) samples.push_back(run.warm[i]);
-    result["runs"].push_back({{"runner", run.runner}, {"threads", run.threads}, {"batch", run.batch}, {"load_ms", run.load_ms},
-                              {"prepare_ms", run.prepare_ms}, {"first_ms", run.first_ms},
-                              {"warm", {{"count", run.warm.size()}, {"p50", percentile(run.warm, 0.5)}, {"p90", percentile(run.warm, 0.9)},
-                                        {"p99", percentile(run.warm, 0.99)}, {"min", *std::ranges::min_element(run.warm)},
-                                        {"mean", mean_of(run.warm)}, {"cv", spread_of(run.warm)}, {"samples", samples}}},
+    for (size_t i = 0; i < run.warm.size(); i += step) samples.push_back(measured(run.warm[i]));
+    result["runs"].push_back({{"runner", run.runner}, {"threads", run.threads}, {"batch", run.batch}, {"fallback_nodes", run.fallback_nodes}, {"load_ms", measured(run.load_ms)},
+                              {"prepare_ms", measured(run.prepare_ms)}, {"first_ms", measured(run.first_ms)},
+                              {"warm", {{"count", run.warm.size()}, {"p50", measured(percentile(run.warm, 0.5))}, {"p90", measured(percentile(run.warm, 0.9))},
+                                        {"p99", measured(percentile(run.warm, 0.99))}, {"min", measured(*std::ranges::min_element(run.warm))},
+                                        {"mean", measured(mean_of(run.warm))}, {"cv", measured(spread_of(run.warm))}, {"samples", samples}}},
                               {"peak_bytes", run.peak_bytes}});
   }
   for (const BenchRatio& ratio : ratios) {
-    result["ratios"].push_back({{"a", ratio.a}, {"b", ratio.b}, {"median", ratio.median}, {"low", ratio.low}, {"high", ratio.high}});
+    result["ratios"].push_back({{"a", ratio.a}, {"b", ratio.b}, {"median", measured(ratio.median)}, {"low", measured(ratio.low)}, {"high", measured(ratio.high)}});
   }
   return result;
 }
@@ -169,7 +190,7 @@ std::string BenchResult::text() const {
     table.add({run.runner, ms(run.load_ms), ms(run.prepare_ms), ms(run.first_ms), ms(percentile(run.warm, 0.5)), ms(percentile(run.warm, 0.9)),
                ms(percentile(run.warm, 0.99)), std::to_string(run.warm.size()), short_bytes(static_cast<double>(run.peak_bytes))});
   }
-  std::string text = fmt::format("{} thread{}, batch {}; milliseconds\n{}", runs[0].threads, runs[0].threads == 1 ? "" : "s", runs[0].batch, table.text());
+  std::string text = fmt::format("{}, batch {}; milliseconds\n{}", counted(runs[0].threads, "thread"), runs[0].batch, table.text());
   for (const BenchRatio& ratio : ratios) {
     text += fmt::format("{} takes {:.2f} times as long as {} (95 % range {:.2f} to {:.2f})\n", ratio.a, ratio.median, ratio.b, ratio.low, ratio.high);
   }

@@ -8,8 +8,8 @@
 
 namespace unmoor {
 
-// |actual - expected| <= absolute * scale + relative * |expected|, where scale is the root mean square of what is expected for the built-in table
-// and 1 for what the user gave: docs/decisions/align-tolerance.md.
+// |actual - expected| <= absolute * scale + relative * |expected|, where scale is the root mean square of what is expected (a mask left out) for the
+// built-in table and 1 for what the user gave: docs/decisions/align-tolerance.md.
 struct Tolerance {
   double absolute = 0;
   double relative = 0;
@@ -44,6 +44,9 @@ struct Metrics {
 
 // `stored` is the dtype that the actual values were computed in; expected may be wider. Integers, bools and strings are compared exactly.
 Metrics compare(const Data& expected, const Data& actual, DType stored, const std::optional<Tolerance>& tolerance);
+
+// Whether integers agree that a rounding step made (QuantizeLinear and its kind): most are equal, and the others fell to the next one.
+bool agrees_as_quantised(const Metrics& metrics);
 
 nlohmann::json metrics_json(const Metrics& metrics);
 bool all_finite(const Data& data);

@@ -147,7 +147,7 @@ json DoctorResult::to_json() const {
   json result{{"devices", json::array()}, {"engines", json::array()}, {"pairs", json::array()}, {"libraries", json::array()}};
   for (const Found& device : devices) {
     result["devices"].push_back({{"name", device.name}, {"backend", device.backend}, {"state", device.state}, {"reason", device.reason},
-                                 {"hardware", device.hardware}, {"check_ms", device.check_ms}, {"versions", device.versions}});
+                                 {"hardware", device.hardware}, {"check_ms", measured(device.check_ms)}, {"versions", device.versions}});
   }
   for (const Library& library : libraries) {
     result["libraries"].push_back({{"name", library.name}, {"paths", library.paths}, {"used", library.used}});

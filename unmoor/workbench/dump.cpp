@@ -44,7 +44,8 @@ class DumpRunner : public Runner {
  public:
   explicit DumpRunner(std::string folder) : folder_(std::move(folder)) {
     const fs::path manifest = fs::path(folder_) / "manifest.json";
-    if (fs::exists(manifest)) {
+    std::error_code ignored;
+    if (fs::exists(manifest, ignored)) {
       const json parsed = json::parse(read_file(manifest.string()), nullptr, false);
       if (!parsed.is_object() || !parsed.contains("values") || !parsed["values"].is_array()) {
         fail(ErrorKind::InvalidModel, "'", manifest.string(), "' is no manifest of values");
@@ -61,9 +62,11 @@ class DumpRunner : public Runner {
       return;
     }
     std::vector<fs::path> files;
-    for (const auto& entry : fs::directory_iterator(folder_)) {
-      if (entry.path().extension() == ".npy") files.push_back(entry.path().filename());
+    std::error_code problem;
+    for (fs::directory_iterator at(folder_, problem), end; !problem && at != end; at.increment(problem)) {
+      if (at->path().extension() == ".npy") files.push_back(at->path().filename());
     }
+    if (problem) fail(ErrorKind::Io, "cannot read the folder '", folder_, "': ", problem.message());
     std::sort(files.begin(), files.end());
     for (const auto& file : files) entries_.push_back({percent_decoded(file.stem().string()), file.string(), ""});
   }
@@ -106,12 +109,18 @@ DumpWriter::DumpWriter(std::string folder) : folder_(std::move(folder)) {
   std::error_code problem;
   fs::create_directories(folder_, problem);
   if (problem) fail(ErrorKind::Io, "cannot make the folder '", folder_, "': ", problem.message());
+  // Files that an older manifest names are about to be written over.
+  fs::remove(fs::path(folder_) / "manifest.json", problem);
+  if (problem) fail(ErrorKind::Io, "cannot replace the manifest in '", folder_, "': ", problem.message());
 }
 
 void DumpWriter::on_value(const ValueInfo& info, const Data& data) { add(info.name, data); }
 
 void DumpWriter::add(const std::string& name, const Data& data) {
-  if (!data.is_tensor()) return;
+  if (!data.is_tensor()) {
+    left_out_.push_back(name);
+    return;
+  }
   Entry entry{name, fmt::format("{:06}.npy", entries_.size()), std::string(unmoor::name(data.tensor().dtype())), data.tensor().shape().dims()};
   write_npy(data.tensor(), (fs::path(folder_) / entry.file).string());
   entries_.push_back(std::move(entry));

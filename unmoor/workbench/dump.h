@@ -18,6 +18,7 @@ class DumpWriter : public Observer {
   bool has(const std::string& name) const;
   void finish();  // Writes the manifest.
   size_t count() const { return entries_.size(); }
+  const std::vector<std::string>& left_out() const { return left_out_; }  // Values that are no tensors.
 
  private:
   struct Entry {
@@ -28,6 +29,7 @@ class DumpWriter : public Observer {
   };
   std::string folder_;
   std::vector<Entry> entries_;
+  std::vector<std::string> left_out_;
 };
 
 // A folder of values written by DumpWriter, or of .npy files named after values (percent-encoded), as a runner: its run shows what is there.

@@ -26,10 +26,6 @@ const BenchRun* run_of(const Migration& migration, const std::string& device) {
   return found == runs.end() ? nullptr : &*found;
 }
 
-std::string run_command(const Migration& migration, std::string_view tool, std::string_view rest) {
-  return fmt::format("unmoor {} {} {}", tool, migration.model_path, rest);
-}
-
 std::string count_of(size_t count, std::string_view one, std::string_view many) { return fmt::format("{} {}", count, count == 1 ? one : many); }
 
 // The refused operators and how many nodes of each.
@@ -47,10 +43,10 @@ void add_failures(const Migration& migration, std::vector<NextStep>& next) {
   const auto add = [&](std::string_view tool, const std::string& failure, std::string command, std::string see) {
     if (!failure.empty()) next.push_back({fmt::format("{} gave no result: {}", tool, failure), std::move(command), "the report is complete", std::move(see)});
   };
-  add("scan", migration.scan.failure, run_command(migration, "scan", fmt::format("--on {}", migration.target)), "scan");
-  add("run", migration.plan.failure, run_command(migration, "run", fmt::format("--on {} --explain", migration.target)), "plan");
-  add("align", migration.align.failure, run_command(migration, "align", fmt::format("--target {}", migration.target)), "align");
-  add("bench", migration.bench.failure, run_command(migration, "bench", fmt::format("--on {}", migration.target)), "bench");
+  add("scan", migration.scan.failure, command_for(migration, "scan", fmt::format("--on {}", migration.target)), "scan");
+  add("run", migration.plan.failure, command_for(migration, "run", fmt::format("--on {} --explain", migration.target)), "plan");
+  add("align", migration.align.failure, command_for(migration, "align", fmt::format("--target {}", migration.target)), "align");
+  add("bench", migration.bench.failure, command_for(migration, "bench", fmt::format("--on {}", migration.target)), "bench");
 }
 
 void add_align(const Migration& migration, std::vector<NextStep>& next) {
@@ -58,11 +54,11 @@ void add_align(const Migration& migration, std::vector<NextStep>& next) {
   const AlignResult& align = *migration.align.result;
   if (!align.first_divergent.empty()) {
     next.push_back({fmt::format("look at '{}', the first node whose numbers differ", align.first_divergent),
-                    run_command(migration, "align", fmt::format("--target {} --node '{}'", migration.target, align.first_divergent)),
+                    command_for(migration, "align", fmt::format("--target {} --node {}", migration.target, shell_word(align.first_divergent))),
                     "the cause of the first difference", "align"});
   } else if (align.verdict == "differ") {
     next.push_back({"outputs differ though every kernel alone is within tolerance: compare more values",
-                    run_command(migration, "align", fmt::format("--target {} --no-fuse", migration.target)), "where the drift comes from", "align"});
+                    command_for(migration, "align", fmt::format("--target {} --no-fuse", migration.target)), "where the drift comes from", "align"});
   }
 }
 
@@ -71,12 +67,12 @@ void add_refusals(const Migration& migration, std::vector<NextStep>& next) {
   const ScannedPlatform& scan = *migration.scan.result;
   if (scan.p0 + scan.p1 > 0) {
     next.push_back({fmt::format("{} on the host: {}", count_of(scan.p0 + scan.p1, "node runs", "nodes run"), refused_ops(scan)),
-                    run_command(migration, "scan", fmt::format("--on {}", migration.target)),
+                    command_for(migration, "scan", fmt::format("--on {}", migration.target)),
                     fmt::format("{:g} to {:g} days of work, fewer copies", scan.effort_low, scan.effort_high), "scan"});
   }
   if (scan.p2 > 0) {
     next.push_back({fmt::format("{} as simpler operators: kernels of their own would be faster", count_of(scan.p2, "node runs", "nodes run")),
-                    run_command(migration, "run", fmt::format("--on {} --kernels", migration.target)), "less time, no change of meaning", "plan"});
+                    command_for(migration, "run", fmt::format("--on {} --kernels", migration.target)), "less time, no change of meaning", "plan"});
   }
 }
 
@@ -87,12 +83,12 @@ void add_speed(const Migration& migration, std::vector<NextStep>& next) {
   const double ratio = percentile(target->warm, 0.5) / percentile(source->warm, 0.5);
   if (ratio > 1.2) {
     next.push_back({fmt::format("{} takes {:.1f} times as long as {}: see which operators take the time", migration.target, ratio, migration.source),
-                    run_command(migration, "bench", fmt::format("--on {},{}", migration.target, migration.source)), "the operators to work on first",
+                    command_for(migration, "bench", fmt::format("--on {},{}", migration.target, migration.source)), "the operators to work on first",
                     "profile"});
   }
-  if (target->prepare_ms > 1000) {
+  if (target->prepare_ms > 1000 && migration.target != migration.source) {
     next.push_back({fmt::format("preparation took {:.1f} s, most of it compiling kernels: run once before serving, the cache keeps them", target->prepare_ms / 1000),
-                    run_command(migration, "run", fmt::format("--on {}", migration.target)), "a start in milliseconds", "bench"});
+                    command_for(migration, "run", fmt::format("--on {}", migration.target)), "a start in milliseconds", "bench"});
   }
 }
 
@@ -107,6 +103,10 @@ std::string speed_phrase(const Migration& migration) {
 
 }  // namespace
 
+std::string command_for(const Migration& migration, std::string_view tool, std::string_view rest) {
+  return fmt::format("unmoor {} {} {}{}", tool, shell_word(migration.model_path), rest, tool == "scan" ? migration.scan_arguments : migration.run_arguments);
+}
+
 Verdict judge(const Migration& migration) {
   Verdict verdict;
   const DoctorResult::Found* const device = target_device(migration);
@@ -116,7 +116,7 @@ Verdict judge(const Migration& migration) {
   const size_t refused = migration.scan.result ? migration.scan.result->p0 + migration.scan.result->p1 : 0;
   if (!usable) {
     verdict.verdict = "blocked";
-    verdict.sentence = fmt::format("{} cannot be used here: {}.", migration.target, device == nullptr ? "it was not found" : device->reason);
+    verdict.sentence = fmt::format("{} cannot be used here: {}.", migration.target, device != nullptr ? device->reason : migration.doctor.failure.empty() ? "it was not found" : migration.doctor.failure);
     verdict.next.push_back({fmt::format("make {} work on this machine", migration.target), "unmoor doctor", "the move can be tried", "doctor"});
   } else if (!ran || (migration.scan.result && migration.scan.result->unsupported > 0)) {
     verdict.verdict = "blocked";
@@ -139,7 +139,7 @@ Verdict judge(const Migration& migration) {
   add_speed(migration, verdict.next);
   if (verdict.next.empty()) {
     verdict.next.push_back({"keep this result, and run the same again on the machine that will serve",
-                            fmt::format("unmoor migrate {} --to {} --json", migration.model_path, migration.target), "a record to compare with", "environment"});
+                            command_for(migration, "migrate", fmt::format("--to {} --json", migration.target)), "a record to compare with", "environment"});
   }
   return verdict;
 }

@@ -21,6 +21,8 @@ struct Part {
 // What a migration found, before it is judged.
 struct Migration {
   std::string model_path;
+  std::string scan_arguments = {};  // What the user said about inputs and devices, as scan takes it: " --shapes x:1x3"; empty if nothing.
+  std::string run_arguments = {};   // The same as run, align, bench and migrate take it.
   std::string source;  // The platform the model ran on: the reference here.
   std::string target;
   Part<DoctorResult> doctor = {};
@@ -44,6 +46,8 @@ struct Verdict {
   std::vector<NextStep> next;
 };
 
+// A command that does a part of the migration again, ready for a shell.
+std::string command_for(const Migration& migration, std::string_view tool, std::string_view rest);
 Verdict judge(const Migration& migration);
 // The keys of migrate in docs/cli.md, with what the report needs (report/DATA.md).
 nlohmann::json migration_json(const Migration& migration, const Verdict& verdict);

@@ -25,7 +25,8 @@ class Document {
 
   json make() {
     json data{{"schema", 1},        {"verdict", verdict_.verdict}, {"sentence", verdict_.sentence}, {"source", migration_.source},
-              {"target", migration_.target}, {"dtype", "float32"},   {"next", json::array()}};
+              {"target", migration_.target}, {"next", json::array()}};
+    if (migration_.align.result) data["dtype"] = name(common_dtype(*migration_.align.result));
     for (const NextStep& step : verdict_.next) {
       data["next"].push_back({{"text", step.text}, {"command", step.command}, {"effect", step.effect}, {"see", step.see}});
     }
@@ -44,6 +45,16 @@ class Document {
   }
 
  private:
+  // The floating type that most values have; float32 if there is none.
+  static DType common_dtype(const AlignResult& align) {
+    std::map<DType, size_t> counts;
+    for (const AlignedValue& value : align.values) {
+      if (is_float(value.dtype) && value.entire) ++counts[value.dtype];
+    }
+    const auto most = std::ranges::max_element(counts, {}, [](const auto& count) { return count.second; });
+    return most == counts.end() ? DType::F32 : most->first;
+  }
+
   void add_graph(json& data) const {
     json graph{{"name", json::array()}, {"op", json::array()}, {"category", json::array()}, {"block", json::array()}};
     for (const PlacementInfo* node : nodes_) {
@@ -89,7 +100,7 @@ class Document {
     for (size_t i = 0; i < plan.copies.size(); ++i) {
       const CopyInfo& copy = plan.copies[i];
       const auto before = index_.find(copy.before);
-      const json ms = timed.size() == plan.copies.size() ? json(timed[i]->milliseconds) : json(nullptr);
+      const json ms = timed.size() == plan.copies.size() ? measured(timed[i]->milliseconds) : json(nullptr);
       shown["copies"].push_back({{"before", before == index_.end() ? nodes_.size() - 1 : before->second}, {"from", device_index(copy.from)},
                                  {"to", device_index(copy.to)}, {"bytes", copy.bytes}, {"ms", ms}});
     }
@@ -118,20 +129,18 @@ class Document {
     std::vector<json> entire(nodes_.size());
     std::vector<json> over(nodes_.size());
     std::vector<json> over_entire(nodes_.size());
-    std::vector<json> units(nodes_.size());
     for (const AlignedValue& value : align.values) {
       const auto at = index_.find(value.node);
       if (at == index_.end() || !over[at->second].is_null()) continue;
       fill(value.single, single[at->second], over[at->second]);
       fill(value.entire, entire[at->second], over_entire[at->second]);
-      if (value.single && value.single->problem.empty()) units[at->second] = number(value.single->frac_over * 100);
     }
     shown["single"] = single;
     shown["entire"] = entire;
     shown["over"] = over;
     shown["over_entire"] = over_entire;
-    shown["metrics"] = {"kernel alone", "whole run", "elements over, %"};
-    shown["heat"] = {over, over_entire, units};
+    shown["metrics"] = {"kernel alone", "whole run"};
+    shown["heat"] = {over, over_entire};
     json hidden = json::array();
     std::set<size_t> listed;
     for (const std::string& node : align.hidden) {
@@ -145,8 +154,8 @@ class Document {
   static void fill(const std::optional<Metrics>& metrics, json& error, json& over) {
     if (!metrics) return;
     const bool broken = !metrics->problem.empty() || metrics->class_mismatch > 0;
-    error = broken ? json("inf") : number(metrics->rel_l2);
-    over = broken ? json("inf") : number(metrics->over);
+    error = broken ? json("inf") : measured(metrics->rel_l2);
+    over = broken ? json("inf") : measured(metrics->over);
   }
 
   void add_profile(json& data) const {
@@ -161,8 +170,10 @@ class Document {
       if (members.empty() || members.back() != at->second) members.push_back(at->second);
     }
     json listed = json::array();
-    for (const auto& [op, group] : groups) listed.push_back({{"op", op}, {"label", op}, {"nodes", group.second}, {"ms", group.first}});
-    data["profile"] = {{"ms", ms}, {"groups", std::move(listed)}};
+    for (const auto& [op, group] : groups) listed.push_back({{"op", op}, {"label", op}, {"nodes", group.second}, {"ms", measured(group.first)}});
+    json each = json::array();
+    for (const double one : ms) each.push_back(measured(one));
+    data["profile"] = {{"ms", std::move(each)}, {"groups", std::move(listed)}};
   }
 
   void add_words(json& data) const {
@@ -188,7 +199,7 @@ class Document {
     }
     if (migration_.doctor.result) {
       const auto ready = std::ranges::count(migration_.doctor.result->devices, "ready", &DoctorResult::Found::state);
-      answers["doctor"] = fmt::format("{} devices are ready here; each ran an operator and was checked.", ready);
+      answers["doctor"] = fmt::format("{} ready here; each ran an operator and was checked.", ready == 1 ? "1 device is" : fmt::format("{} devices are", ready));
     }
     if (migration_.steps.result) {
       double total = 0;
@@ -236,14 +247,14 @@ class Document {
     const auto add = [&](std::string_view tool, bool ran, const std::string& failure, std::string command) {
       tools.push_back({{"name", tool}, {"state", ran ? "ran" : failure.empty() ? "not run" : "failed"}, {"command", std::move(command)}, {"note", failure}});
     };
-    const std::string& model = migration_.model_path;
     const std::string& target = migration_.target;
+    const auto command = [&](std::string_view tool, std::string rest) { return command_for(migration_, tool, rest); };
     add("doctor", migration_.doctor.result.has_value(), migration_.doctor.failure, "unmoor doctor");
-    add("scan", migration_.scan.result.has_value(), migration_.scan.failure, fmt::format("unmoor scan {} --on {}", model, target));
-    add("plan", migration_.plan.result.has_value(), migration_.plan.failure, fmt::format("unmoor run {} --on {} --explain", model, target));
-    add("align", migration_.align.result.has_value(), migration_.align.failure, fmt::format("unmoor align {} --target {}", model, target));
-    add("bench", migration_.bench.result.has_value(), migration_.bench.failure, fmt::format("unmoor bench {} --on {},{}", model, target, migration_.source));
-    add("profile", migration_.steps.result.has_value(), migration_.steps.failure, fmt::format("unmoor migrate {} --to {}", model, target));
+    add("scan", migration_.scan.result.has_value(), migration_.scan.failure, command("scan", fmt::format("--on {}", target)));
+    add("plan", migration_.plan.result.has_value(), migration_.plan.failure, command("run", fmt::format("--on {} --explain", target)));
+    add("align", migration_.align.result.has_value(), migration_.align.failure, command("align", fmt::format("--target {}", target)));
+    add("bench", migration_.bench.result.has_value(), migration_.bench.failure, command("bench", fmt::format("--on {},{}", target, migration_.source)));
+    add("profile", migration_.steps.result.has_value(), migration_.steps.failure, command("migrate", fmt::format("--to {}", target)));
     for (const char* const later : {"tune", "regress", "matrix", "journal"}) {
       tools.push_back({{"name", later}, {"state", "not run"}, {"command", ""}, {"note", "this version of Unmoor does not have it"}});
     }

@@ -6,10 +6,13 @@
 
 #include <algorithm>
 #include <array>
+#include <cctype>
 #include <cmath>
+#include <cstdlib>
 #include <ctime>
 #include <fstream>
 #include <nlohmann/json.hpp>
+#include <sstream>
 #include <thread>
 
 namespace unmoor {
@@ -38,6 +41,8 @@ json number(double value) {
   if (std::isinf(value)) return value > 0 ? "inf" : "-inf";
   return value;
 }
+
+json measured(double value) { return std::isfinite(value) ? json(std::strtod(fmt::format("{:.5g}", value).c_str(), nullptr)) : number(value); }
 
 json shape_json(const Shape& shape) {
   json dims = json::array();
@@ -128,6 +133,75 @@ std::string Table::text() const {
   return text;
 }
 
+std::string shell_word(const std::string& text) {
+  const auto plain = [](char letter) { return std::isalnum(static_cast<unsigned char>(letter)) != 0 || std::string_view("_./:@%+=,-").find(letter) != std::string_view::npos; };
+  if (!text.empty() && std::ranges::all_of(text, plain)) return text;
+  // A control character would act on the terminal that it is pasted into: bash reads it from digits.
+  const bool control = std::ranges::any_of(text, [](char letter) { return static_cast<unsigned char>(letter) < 32 || letter == 127; });
+  std::string word = control ? "$'" : "'";
+  for (const char letter : text) {
+    if (static_cast<unsigned char>(letter) < 32 || letter == 127) word += fmt::format("\\x{:02x}", static_cast<unsigned char>(letter));
+    else if (control && (letter == '\'' || letter == '\\')) word += fmt::format("\\{}", letter);
+    else if (letter == '\'') word += "'\\''";
+    else word += letter;
+  }
+  return word + "'";
+}
+
+namespace {
+
+// The length of the UTF-8 character that a text begins with, 0 if it is none; and the character.
+size_t decode(std::string_view text, uint32_t& character) {
+  const auto byte = [&text](size_t i) { return static_cast<unsigned char>(text[i]); };
+  const size_t length = byte(0) < 0x80 ? 1 : byte(0) >> 5 == 6 ? 2 : byte(0) >> 4 == 14 ? 3 : byte(0) >> 3 == 30 ? 4 : 0;
+  if (length == 0 || length > text.size()) return 0;
+  character = length == 1 ? byte(0) : byte(0) & (0x7FU >> length);
+  for (size_t i = 1; i < length; ++i) {
+    if (byte(i) >> 6 != 2) return 0;
+    character = character << 6 | (byte(i) & 0x3FU);
+  }
+  constexpr std::array<uint32_t, 5> least{0, 0, 0x80, 0x800, 0x10000};
+  const bool surrogate = character >= 0xD800 && character < 0xE000;
+  return character < least[length] || character > 0x10FFFF || surrogate ? 0 : length;
+}
+
+bool acts_on_terminal(uint32_t character) {
+  const bool turns = (character >= 0x202A && character <= 0x202E) || (character >= 0x2066 && character <= 0x2069);
+  return character < 0x20 || (character >= 0x7F && character < 0xA0) || turns;
+}
+
+}  // namespace
+
+std::string printable(std::string_view text) {
+  constexpr std::string_view replacement = "\xEF\xBF\xBD";
+  std::string result;
+  while (!text.empty()) {
+    uint32_t character = 0;
+    const size_t length = decode(text, character);
+    const bool kept = length > 0 && (character == '\n' || character == '\t' || !acts_on_terminal(character));
+    result += kept ? text.substr(0, length) : replacement;
+    text.remove_prefix(std::max<size_t>(length, 1));
+  }
+  return result;
+}
+
+std::string wrapped(const std::string& text) {
+  constexpr size_t columns = 80;
+  std::string result;
+  std::string line;
+  std::istringstream words(text);
+  for (std::string word; words >> word;) {
+    if (!line.empty() && width_of(line) + 1 + width_of(word) > columns) {
+      result += line + "\n";
+      line = "   ";
+    }
+    line += (line.empty() ? "" : " ") + word;
+  }
+  return result + line + "\n";
+}
+
+std::string counted(size_t count, std::string_view thing) { return fmt::format("{} {}{}", count, thing, count == 1 ? "" : "s"); }
+
 std::string short_number(double value) { return fmt::format("{:.4g}", value); }
 
 std::string short_bytes(double bytes) {
@@ -140,7 +214,9 @@ std::string short_bytes(double bytes) {
   return fmt::format("{:.3g} {}", bytes, units[unit]);
 }
 
-std::string shortened(const std::string& name, size_t width) {
+std::string shortened(const std::string& whole, size_t width) {
+  std::string name = printable(whole);
+  std::ranges::replace_if(name, [](char letter) { return letter == '\n' || letter == '\t'; }, ' ');
   if (name.size() <= width || width < 8) return name;
   size_t head = (width - 3) / 2;
   size_t tail = name.size() - (width - 3 - head);

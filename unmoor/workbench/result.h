@@ -2,6 +2,7 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 
 #include "unmoor/formats/onnx/onnx.h"
 #include "unmoor/runtime/runner.h"
@@ -15,8 +16,9 @@ struct Outcome {
   std::string text;    // For the terminal, at most 80 columns where names allow.
 };
 
-// Numbers as results spell them: NaN and infinities are texts.
+// Numbers as results spell them: NaN and infinities are texts. `measured` keeps five significant digits: what a time or an error means.
 nlohmann::json number(double value);
+nlohmann::json measured(double value);
 // The model's part of a result. Inputs as run if given, else as declared.
 nlohmann::json model_json(const Model& model, const NamedData* inputs);
 // This machine: processor, cores, memory, system.
@@ -39,8 +41,14 @@ class Table {
   std::vector<std::vector<std::string>> rows_;
   std::string right_;  // 'r' for a column that is set right.
 };
+// A text as one word of a shell command, whatever is in it.
+std::string shell_word(const std::string& text);
+// A text that a terminal shows as it is: control characters, marks that turn its direction, and broken UTF-8 are replaced. Line breaks and tabs stay.
+std::string printable(std::string_view text);
+std::string wrapped(const std::string& text);                // Lines of at most 80 columns, those after the first indented; ends in a line break.
+std::string counted(size_t count, std::string_view thing);  // "1 node", "3 nodes"
 std::string short_number(double value);            // Four significant digits.
 std::string short_bytes(double bytes);             // "1.5 MB"
-std::string shortened(const std::string& name, size_t width);  // The middle left out.
+std::string shortened(const std::string& name, size_t width);  // Printable, on one line, the middle left out.
 
 }  // namespace unmoor

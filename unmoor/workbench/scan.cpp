@@ -7,12 +7,15 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
+#include "unmoor/base/error.h"
 #include "unmoor/ops/op.h"
 
 namespace unmoor {
 namespace {
 
 using nlohmann::json;
+
+constexpr double heavy_share = 0.01;  // Of the floating-point operations of the model.
 
 // A node of the file with what its place in the graph says about it.
 struct FileNode {
@@ -27,60 +30,111 @@ struct FileNode {
 
 std::string label(const Node& node) { return node.origin.name.empty() ? node.name : node.origin.name; }
 
-bool is_heavy(const Op* op) {
-  return op == nullptr || op->category == Category::Matrix || op->category == Category::Convolution || op->category == Category::Attention ||
-         op->category == Category::Recurrent || op->category == Category::Trees;
-}
-
-// What scan files as heavy nodes lie before and after each node, within one graph.
-void mark_paths(const Graph& graph, std::vector<FileNode>& nodes, size_t first) {
-  std::vector<bool> after(graph.values().size());
-  std::vector<bool> before(graph.values().size());
-  const auto any = [](const std::vector<ValueId>& ids, const std::vector<bool>& marks) {
-    return std::ranges::any_of(ids, [&](ValueId id) { return id != no_value && marks[Graph::index(id)]; });
-  };
-  const auto set = [](const std::vector<ValueId>& ids, std::vector<bool>& marks) {
-    for (const ValueId id : ids) {
-      if (id != no_value) marks[Graph::index(id)] = true;
-    }
-  };
-  const size_t count = graph.nodes().size();
-  for (size_t i = 0; i < count; ++i) {
-    FileNode& node = nodes[first + i];
-    node.after_heavy = any(graph.nodes()[i].inputs, after);
-    if ((node.after_heavy || node.heavy) && !node.shape_only) set(graph.nodes()[i].outputs, after);
-  }
-  for (size_t i = count; i-- > 0;) {
-    FileNode& node = nodes[first + i];
-    node.before_heavy = any(graph.nodes()[i].outputs, before);
-    if ((node.before_heavy || node.heavy) && !node.shape_only) set(graph.nodes()[i].inputs, before);
+template <class What>
+void each_body(const Node& node, const std::string& prefix, const What& what) {
+  for (const auto& [key, attribute] : node.attributes) {
+    const auto* body = std::get_if<SubGraph>(&attribute);
+    if (body != nullptr && *body != nullptr) what(**body, fmt::format("{}{}/{}/", prefix, label(node), key));
   }
 }
 
-void list_nodes(const Graph& graph, const std::string& prefix, std::vector<FileNode>& nodes) {
-  const size_t first = nodes.size();
-  for (const Node& node : graph.nodes()) {
+using Flops = std::map<std::string, double, std::less<>>;  // By node.
+
+// Floating-point operations of every node of a graph with inferred types, as far as these are known; bodies count once.
+void add_flops(const Graph& typed, const std::string& prefix, Flops& flops) {
+  for (const Node& node : typed.nodes()) {
+    each_body(node, prefix, [&](const Graph& body, const std::string& inside) { add_flops(body, inside, flops); });
+    const OpCall call = call_for(typed, node);
+    const auto known = [](const std::optional<Type>& type) { return !type || is_known(*type); };
+    if (!std::ranges::all_of(call.inputs, known) || !std::ranges::all_of(call.outputs, [](const Type& type) { return is_known(type); })) continue;
+    flops[prefix + label(node)] += cost_of(call).flop;
+  }
+}
+
+// What the nodes of a file are, and what lies before and after them.
+class FileNodes {
+ public:
+  FileNodes(const Graph& file, const Graph& typed) {
+    add_flops(typed, "", flops_);
+    for (const auto& [name, flop] : flops_) total_ += flop;
+    list(file, "", false, false);
+  }
+
+  const std::vector<FileNode>& all() const { return nodes_; }
+
+ private:
+  // A matrix product, convolution, attention or recurrent network, whatever takes a share of the arithmetic, a body that holds one of these, or
+  // what nobody knows.
+  bool is_heavy(const Node& node, const std::string& prefix) const {
     const Op* const op = all_ops().find(node.op);
-    FileNode entry{prefix + label(node), node.origin.op.empty() ? node.op : node.origin.op,
-                   op == nullptr ? "other" : std::string(name(op->category)), is_heavy(op)};
-    entry.shape_only = node.op == "Shape" || node.op == "Size";
-    nodes.push_back(std::move(entry));
+    if (op == nullptr || op->category == Category::Matrix || op->category == Category::Convolution || op->category == Category::Attention ||
+        op->category == Category::Recurrent || op->category == Category::Trees) {
+      return true;
+    }
+    const auto flop = flops_.find(prefix + label(node));
+    if (flop != flops_.end() && total_ > 0 && flop->second >= heavy_share * total_) return true;
+    bool inside = false;
+    each_body(node, prefix, [&](const Graph& body, const std::string& place) {
+      inside = inside || std::ranges::any_of(body.nodes(), [&](const Node& each) { return is_heavy(each, place); });
+    });
+    return inside;
   }
-  mark_paths(graph, nodes, first);
-  for (const Node& node : graph.nodes()) {
-    for (const auto& [key, attribute] : node.attributes) {
-      const auto* body = std::get_if<SubGraph>(&attribute);
-      if (body != nullptr && *body != nullptr) list_nodes(**body, fmt::format("{}{}/{}/", prefix, label(node), key), nodes);
+
+  // Lists a graph; `after`, `before`: whether something heavy lies around it.
+  void list(const Graph& graph, const std::string& prefix, bool after, bool before) {
+    const size_t first = nodes_.size();
+    for (const Node& node : graph.nodes()) {
+      const Op* const op = all_ops().find(node.op);
+      FileNode entry{prefix + label(node), node.origin.op.empty() ? node.op : node.origin.op,
+                     op == nullptr ? "other" : std::string(name(op->category)), is_heavy(node, prefix)};
+      entry.shape_only = node.op == "Shape" || node.op == "Size";
+      nodes_.push_back(std::move(entry));
+    }
+    mark_paths(graph, first, after, before);
+    for (size_t i = 0; i < graph.nodes().size(); ++i) {
+      const FileNode outer = nodes_[first + i];
+      const bool again = graph.nodes()[i].op != "If" && outer.heavy;  // The next round follows.
+      each_body(graph.nodes()[i], prefix, [&](const Graph& body, const std::string& place) {
+        list(body, place, outer.after_heavy || again, outer.before_heavy || again);
+      });
     }
   }
-}
+
+  void mark_paths(const Graph& graph, size_t first, bool after_outside, bool before_outside) {
+    std::vector<bool> after(graph.values().size());
+    std::vector<bool> before(graph.values().size());
+    const auto any = [](const std::vector<ValueId>& ids, const std::vector<bool>& marks) {
+      return std::ranges::any_of(ids, [&](ValueId id) { return id != no_value && marks[Graph::index(id)]; });
+    };
+    const auto set = [](const std::vector<ValueId>& ids, std::vector<bool>& marks) {
+      for (const ValueId id : ids) {
+        if (id != no_value) marks[Graph::index(id)] = true;
+      }
+    };
+    if (after_outside) set(graph.inputs(), after);
+    if (before_outside) set(graph.outputs(), before);
+    const size_t count = graph.nodes().size();
+    for (size_t i = 0; i < count; ++i) {
+      FileNode& node = nodes_[first + i];
+      node.after_heavy = any(graph.nodes()[i].inputs, after);
+      if ((node.after_heavy || node.heavy) && !node.shape_only) set(graph.nodes()[i].outputs, after);
+    }
+    for (size_t i = count; i-- > 0;) {
+      FileNode& node = nodes_[first + i];
+      node.before_heavy = any(graph.nodes()[i].outputs, before);
+      if ((node.before_heavy || node.heavy) && !node.shape_only) set(graph.nodes()[i].inputs, before);
+    }
+  }
+
+  Flops flops_;
+  double total_ = 0;
+  std::vector<FileNode> nodes_;
+};
 
 std::string priority_of(const FileNode& node, const std::string& state, bool any_heavy) {
   if (state == "expanded") return "P2";
   if (state != "fallback" && state != "unsupported") return "";
-  const bool needed = !any_heavy || (node.heavy && (node.after_heavy || node.before_heavy)) || (node.after_heavy && node.before_heavy) ||
-                      (node.heavy && state == "unsupported");
-  return needed ? "P0" : "P1";
+  return !any_heavy || node.heavy || (node.after_heavy && node.before_heavy) ? "P0" : "P1";
 }
 
 std::string advice_for(const ScannedNode& node) {
@@ -94,9 +148,11 @@ std::string advice_for(const ScannedNode& node) {
   return "the host runs it; a kernel for the device would save the copies";
 }
 
+using Placements = std::map<std::string, const PlacementInfo*, std::less<>>;
+
 // The placement that covers each node of the file, by name.
-std::map<std::string, const PlacementInfo*, std::less<>> by_name(const PlanInfo& plan) {
-  std::map<std::string, const PlacementInfo*, std::less<>> found;
+Placements by_name(const PlanInfo& plan) {
+  Placements found;
   const auto rank = [](const PlacementInfo& placed) { return placed.state == "unsupported" ? 3 : placed.state == "fallback" ? 2 : placed.state == "expanded" ? 1 : 0; };
   for (const PlacementInfo& placed : plan.placements) {
     auto names = placed.also;
@@ -109,10 +165,19 @@ std::map<std::string, const PlacementInfo*, std::less<>> by_name(const PlanInfo&
   return found;
 }
 
+// The placement of a body that could not be planned, for the nodes in it; null if there is none.
+const PlacementInfo* unplanned_body(const Placements& placed, const std::string& node) {
+  for (size_t slash = node.find('/'); slash != std::string::npos; slash = node.find('/', slash + 1)) {
+    const auto around = placed.find(node.substr(0, slash));
+    if (around != placed.end() && around->second->state == "unknown") return around->second;
+  }
+  return nullptr;
+}
+
 ScannedNode scanned(const FileNode& file, const PlacementInfo* placed, const std::string& platform) {
   ScannedNode node{file.name, file.op, platform, "native", "", "", "", "", file.category};
   if (placed == nullptr) {
-    node.detail = "computed once, when the model is prepared";
+    node.detail = "nothing to run: computed when the model is prepared, or not needed";
     return node;
   }
   if (placed->state == "fallback" || placed->state == "unsupported" || placed->state == "expanded" || placed->state == "unknown") node.state = placed->state;
@@ -161,17 +226,36 @@ std::string difficulty(const std::string& category) {
   return low.contains(category) ? "low" : high.contains(category) ? "high" : "medium";
 }
 
-ScannedPlatform scan_plan(const Graph& file, const PlanInfo& plan, const std::string& platform, const std::string& version) {
+namespace {
+
+// Fails with InvalidArgument on a name that selects nothing.
+void check_names(const std::vector<FileNode>& nodes, const ScanOptions& options) {
+  for (const std::string& node : options.nodes) {
+    if (std::ranges::find(nodes, node, &FileNode::name) == nodes.end()) fail(ErrorKind::InvalidArgument, "the model has no node '", node, "'");
+  }
+  for (const std::string& op : options.ops) {
+    if (std::ranges::find(nodes, op, &FileNode::op) == nodes.end()) fail(ErrorKind::InvalidArgument, "the model has no operator '", op, "'");
+  }
+}
+
+}  // namespace
+
+ScannedPlatform scan_plan(const Graph& file, const Graph& typed, const PlanInfo& plan, const std::string& platform, const ScanOptions& options) {
   ScannedPlatform result;
   result.name = platform;
-  result.version = version;
-  std::vector<FileNode> nodes;
-  list_nodes(file, "", nodes);
-  const auto placed = by_name(plan);
-  const bool any_heavy = std::ranges::any_of(nodes, &FileNode::heavy);
-  for (const FileNode& node : nodes) {
+  if (!plan.versions.empty()) {
+    for (const auto& [what, version] : plan.versions[0]) result.version += fmt::format("{}{} {}", result.version.empty() ? "" : ", ", what, version);
+  }
+  if (result.version.empty()) result.version = options.own_version;
+  const FileNodes nodes(file, typed);
+  check_names(nodes.all(), options);
+  const Placements placed = by_name(plan);
+  const bool any_heavy = std::ranges::any_of(nodes.all(), &FileNode::heavy);
+  const auto listed = [](const std::vector<std::string>& list, const std::string& each) { return list.empty() || std::ranges::find(list, each) != list.end(); };
+  for (const FileNode& node : nodes.all()) {
+    if (!listed(options.nodes, node.name) || !listed(options.ops, node.op)) continue;
     const auto found = placed.find(node.name);
-    ScannedNode entry = scanned(node, found == placed.end() ? nullptr : found->second, platform);
+    ScannedNode entry = scanned(node, found == placed.end() ? unplanned_body(placed, node.name) : found->second, platform);
     entry.priority = priority_of(node, entry.state, any_heavy);
     entry.advice = advice_for(entry);
     count(result, entry);
@@ -219,7 +303,7 @@ std::string ScanResult::text() const {
       if (++times == 1) first = node.node;
     }
     for (const auto& [what, entry] : groups) {
-      text += fmt::format("{}: {} ({}'{}')\n", p.name, what, entry.first == 1 ? "" : fmt::format("{} nodes, first ", entry.first), shortened(entry.second, 40));
+      text += wrapped(fmt::format("{}: {} ({}'{}')", p.name, what, entry.first == 1 ? "" : fmt::format("{} nodes, first ", entry.first), shortened(entry.second, 40)));
     }
   }
   return text;

@@ -23,7 +23,7 @@ struct ScannedNode {
 
 struct ScannedPlatform {
   std::string name;
-  std::string version;
+  std::string version;             // Of its driver and runtime, as far as it says.
   size_t native = 0, constrained = 0, expanded = 0, fallback = 0, unsupported = 0, unknown = 0;
   size_t p0 = 0, p1 = 0, p2 = 0;
   double effort_low = 0;  // Days.
@@ -39,8 +39,14 @@ struct ScanResult {
   std::string text() const;
 };
 
-// What a plan says about each node of the file. `version` names the platform's driver or runtime.
-ScannedPlatform scan_plan(const Graph& file, const PlanInfo& plan, const std::string& platform, const std::string& version);
+struct ScanOptions {
+  std::vector<std::string> nodes = {};  // Only these, if any.
+  std::vector<std::string> ops = {};
+  std::string own_version = {};         // Of the program, for devices that are a part of it.
+};
+// What a plan says about each node of the file. `typed` is the file with its types inferred: the arithmetic of its nodes tells which are heavy. Fails
+// with InvalidArgument on a node or an operator that the file does not have.
+ScannedPlatform scan_plan(const Graph& file, const Graph& typed, const PlanInfo& plan, const std::string& platform, const ScanOptions& options);
 
 // Low, medium or high: what it takes to write a kernel of this category.
 std::string difficulty(const std::string& category);

@@ -1,6 +1,7 @@
 #include <gtest/gtest.h>
 
 #include <cstdlib>
+#include <filesystem>
 #include <optional>
 #include <string_view>
 
@@ -31,6 +32,7 @@ class PrivateFolders : public testing::Environment {
 // This program is its own compile worker, as `unmoor` is.
 int main(int count, char** arguments) {
   if (count > 1 && std::string_view(arguments[1]) == "--worker-compile") return unmoor::gpu::compile_worker();
+  ::setenv("UNMOOR_WORKER", std::filesystem::read_symlink("/proc/self/exe").c_str(), 1);
   testing::InitGoogleTest(&count, arguments);
   testing::AddGlobalTestEnvironment(new PrivateFolders);
   return RUN_ALL_TESTS();

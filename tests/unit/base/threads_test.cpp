@@ -1,6 +1,7 @@
 #include "unmoor/base/threads.h"
 
 #include <gtest/gtest.h>
+#include <pthread.h>
 
 #include <atomic>
 #include <numeric>
@@ -93,6 +94,43 @@ TEST(ThreadPool, it_can_be_resized_and_refuses_nonsense) {
   EXPECT_EQ(done.load(), 200);
   EXPECT_THROW(pool.resize(0), Error);
   EXPECT_THROW(pool.resize(100000), Error);
+}
+
+// Stacks of 128 TiB: no thread starts any more.
+class NoMoreThreads {
+ public:
+  NoMoreThreads() {
+    ::pthread_getattr_default_np(&before_);
+    pthread_attr_t huge;
+    ::pthread_attr_init(&huge);
+    ::pthread_attr_setstacksize(&huge, size_t{1} << 47);
+    ::pthread_setattr_default_np(&huge);
+    ::pthread_attr_destroy(&huge);
+  }
+  ~NoMoreThreads() {
+    ::pthread_setattr_default_np(&before_);
+    ::pthread_attr_destroy(&before_);
+  }
+  NoMoreThreads(const NoMoreThreads&) = delete;
+  NoMoreThreads& operator=(const NoMoreThreads&) = delete;
+
+ private:
+  pthread_attr_t before_{};
+};
+
+TEST(ThreadPool, threads_that_cannot_be_started_are_an_error_and_the_pool_goes_on) {
+  ThreadPool pool(2);
+  {
+    const NoMoreThreads limit;
+    EXPECT_THROW(ThreadPool{3}, Error);
+    EXPECT_THROW(pool.resize(4), Error);
+  }
+  EXPECT_EQ(pool.size(), 1U);
+  std::atomic<int> done{0};
+  pool.each(100, [&](size_t) { done.fetch_add(1); });
+  pool.resize(3);
+  pool.each(100, [&](size_t) { done.fetch_add(1); });
+  EXPECT_EQ(done.load(), 200);
 }
 
 }  // namespace

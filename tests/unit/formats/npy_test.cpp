@@ -3,7 +3,9 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
 
+#include <filesystem>
 #include <random>
+#include <set>
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
@@ -136,6 +138,94 @@ TEST(Npz, tensors_come_back_under_their_names) {
   EXPECT_THAT(doubles(back.at("layer/w")), ElementsAre(3.5));
   write_npz({}, path);
   EXPECT_TRUE(read_npz(path).empty());
+}
+
+void append(std::string& text, uint64_t number, size_t bytes) {
+  for (size_t i = 0; i < bytes; ++i) text += static_cast<char>(number >> (8 * i));
+}
+
+// What a zip says of a stored file before its content and again in its directory: from the version needed to the lengths.
+std::string zip_facts(const std::string& name, const std::string& content) {
+  uint32_t crc = 0xffffffff;
+  for (const char c : content) {
+    crc ^= static_cast<unsigned char>(c);
+    for (int bit = 0; bit < 8; ++bit) crc = (crc & 1U) != 0 ? crc >> 1 ^ 0xedb88320U : crc >> 1;
+  }
+  std::string facts;
+  append(facts, 20, 2), append(facts, 0, 8), append(facts, ~crc, 4), append(facts, content.size(), 4);
+  append(facts, content.size(), 4), append(facts, name.size(), 2), append(facts, 0, 2);
+  return facts;
+}
+
+std::string zip_file(const std::string& name, const std::string& content) {
+  return cat("PK\x03\x04", zip_facts(name, content), name, content);
+}
+
+struct ZipEntry {
+  std::string name, content;
+  size_t offset;  // Of its file in the zip.
+};
+
+std::string zip_of(const std::string& files, const std::vector<ZipEntry>& entries) {
+  std::string directory;
+  for (const auto& [name, content, offset] : entries) {
+    directory += cat(std::string("PK\x01\x02\x14\0", 6), zip_facts(name, content), std::string(10, '\0'));
+    append(directory, offset, 4);
+    directory += name;
+  }
+  std::string end("PK\x05\x06\0\0\0\0", 8);
+  append(end, entries.size(), 2), append(end, entries.size(), 2), append(end, directory.size(), 4), append(end, files.size(), 4);
+  append(end, 0, 2);
+  return cat(files, directory, end);
+}
+
+std::string error_of_zip(const std::string& zip) {
+  const TemporaryFolder folder;
+  const std::string path = cat(folder.path(), "/a.npz");
+  write_file(path, zip);
+  try {
+    return cat(read_npz(path).size(), " tensors");
+  } catch (const Error& error) {
+    return error.what();
+  }
+}
+
+TEST(Npz, two_entries_of_one_name_are_an_error) {
+  const std::string content = file_text("<f4", "256,", std::string(1024, 'x'));
+  const auto zip = [&](const std::string& second) {
+    const std::string first_file = zip_file("a.npy", content);
+    return zip_of(cat(first_file, zip_file(second, content)), {{"a.npy", content, 0}, {second, content, first_file.size()}});
+  };
+  EXPECT_EQ(error_of_zip(zip("b.npy")), "2 tensors");
+  EXPECT_THAT(error_of_zip(zip("a")), HasSubstr("two of this name"));
+}
+
+// Each file is the content of the one before it: every entry is sound, and together they say many times what there is.
+TEST(Npz, entries_that_share_their_bytes_are_an_error) {
+  std::vector<ZipEntry> entries;
+  std::string file = std::string(1000, 'x');
+  for (int i = 0; i < 20; ++i) {
+    const std::string name = cat("e", i, ".npy");
+    const std::string content = file_text("|u1", cat(file.size(), ","), file);
+    const size_t before = zip_file(name, content).size() - file.size();
+    for (ZipEntry& entry : entries) entry.offset += before;
+    entries.insert(entries.begin(), {name, content, 0});
+    file = zip_file(name, content);
+  }
+  const std::string error = error_of_zip(zip_of(file, entries));
+  EXPECT_THAT(error, testing::AnyOf(HasSubstr("shares its bytes"), HasSubstr("inconsistent")));
+}
+
+TEST(Npz, writing_leaves_nothing_beside) {
+  const TemporaryFolder folder;
+  const std::string path = cat(folder.path(), "/a.npz");
+  write_npz({{"x", Tensor::scalar(1.0F)}}, path);
+  std::filesystem::create_directory(cat(folder.path(), "/folder"));
+  EXPECT_THROW(write_npz({{"x", Tensor::scalar(1.0F)}}, cat(folder.path(), "/folder")), Error);
+  EXPECT_THROW(write_npz({{"x", Tensor::scalar(1.0F)}}, cat(folder.path(), "/none/a.npz")), Error);
+  std::set<std::string> names;
+  for (const auto& entry : std::filesystem::directory_iterator(folder.path())) names.insert(entry.path().filename().string());
+  EXPECT_THAT(names, ElementsAre("a.npz", "folder"));
 }
 
 TEST(Npz, damaged_files_give_errors_or_load) {

@@ -100,6 +100,9 @@ TEST(OnnxOpsets, resize_and_upsample_take_their_old_coordinates) {
 
 TEST(OnnxOpsets, dropout_and_batch_normalization_are_for_inference) {
   EXPECT_TRUE(read_node(7, "Dropout", attribute("ratio", 0.5F)).nodes()[0].attributes.empty());
+  const std::string mask = input("x") + node("Dropout", {"x"}, {"y", "m"}) + output("y") + output("m");
+  EXPECT_THAT(error_of(model(mask, 9)), HasSubstr("a mask of the data's type"));
+  EXPECT_EQ(summary(read_text(model(mask, 10))), "Dropout(x)->y,m");
   const std::string five = input("s", {3}) + input("o", {3}) + input("m", {3}) + input("v", {3});
   const auto normalize = [&five](std::string_view attributes, const Names& outputs, std::string_view more = "") {
     return model(
@@ -132,6 +135,7 @@ TEST(OnnxOpsets, broadcasting_of_opset_6_follows_its_axis) {
   EXPECT_EQ(summary(graph), "Unsqueeze(b,n/constant)->n/Unsqueeze; Add(x,n/Unsqueeze)->y");
   EXPECT_EQ(summary(read_text(add(input("b", {3}), 1))), "Add(x,b)->y");
   EXPECT_THAT(error_of(add(input("b", {2, 3}), 1)), HasSubstr("does not fit"));
+  for (const int64_t axis : {INT64_MIN, INT64_MAX, int64_t{-3}}) EXPECT_THAT(error_of(add(b, axis)), HasSubstr("does not fit"));
 }
 
 TEST(OnnxOpsets, group_normalization_gets_scales_by_channel) {
@@ -146,11 +150,69 @@ TEST(OnnxOpsets, types_are_told_by_the_operators_before) {
   // The rank of r is not declared; where Abs tells it, the last axis needs no matrix.
   const Graph graph = read_text(model(
       input("x", {4, 2, 3}) + node("Abs", {"x"}, {"r"}) + node("Softmax", {"r"}, {"y"}, attribute("axis", int64_t{2})), 11));
-  EXPECT_EQ(graph.nodes().back().op == "Softmax", graph.nodes().size() == 2U);
+  EXPECT_EQ(summary(graph), "Abs(x)->r; Softmax(r)->y");
+}
+
+TEST(OnnxOpsets, old_softmax_of_an_empty_tensor_keeps_its_shape) {
+  const Graph graph = read_text(
+      model(input("x", {2, 3, 0}) + node("Softmax", {"x"}, {"y"}, attribute("axis", int64_t{1}), "n") + output("y"), 11));
+  EXPECT_EQ(attribute_of<int64_t>(graph, "allowzero"), 1);
+}
+
+TEST(OnnxOpsets, unsqueeze_along_no_axes_stays_one) {
+  EXPECT_EQ(summary(read_node(11, "Unsqueeze", attribute("axes", Ints{}))), "Unsqueeze(x,n/constant)->y");
+}
+
+TEST(OnnxOpsets, resize_of_opset_10_by_unknown_scales_grows_and_shrinks_apart) {
+  const auto read = [](const char* op, int64_t version, std::string_view mode) {
+    return summary(read_text(model(
+        input("x") + input("s", {2}) + node(op, {"x", "s"}, {"y"}, attribute("mode", mode), "n") + output("y"), version)));
+  };
+  EXPECT_EQ(read("Resize", 10, "nearest"),
+            "Max(s,n/constant)->n/Max; Min(s,n/constant)->n/Min; Resize(x,,n/Max)->n/Resize; Resize(n/Resize,,n/Min)->y");
+  EXPECT_EQ(read("Resize", 10, "linear"), "Resize(x,,s)->y");
+  EXPECT_EQ(read("Upsample", 9, "nearest"), "Resize(x,,s)->y");  // It only grows.
+}
+
+TEST(OnnxOpsets, dropped_operators_become_those_that_took_their_place) {
+  EXPECT_EQ(summary(read_node(9, "DynamicSlice", "", {"x", "b", "b", "b"})), "Slice(x,b,b,b)->y");
+  const Graph filled = read_node(7, "ConstantFill", attribute("extra_shape", Ints{2}) + attribute("value", 3.0F) + attribute("dtype", int64_t{6}));
+  EXPECT_THAT(summary(filled), HasSubstr("Shape(x)"));
+  EXPECT_EQ(filled.nodes().back().op, "ConstantOfShape");
+  EXPECT_EQ(attribute_of<Tensor>(filled, "value").dtype(), DType::I32);
+  EXPECT_EQ(summary(read_node(7, "ConstantFill", attribute("shape", Ints{2}), {})).substr(0, 16), "ConstantOfShape(");
+}
+
+TEST(OnnxOpsets, the_old_half_pixel_of_nearest_neighbors_is_rounded_otherwise) {
+  const auto resized = [](std::string_view nearest, std::string_view mode = "nearest") {
+    return read_node(11, "Resize", attribute("coordinate_transformation_mode", "tf_half_pixel_for_nn") + attribute("nearest_mode", nearest) +
+                                       attribute("mode", mode), {"x", "", "b"});
+  };
+  EXPECT_EQ(attribute_of<std::string>(resized("floor"), "nearest_mode"), "round_prefer_ceil");
+  EXPECT_EQ(attribute_of<std::string>(resized("round_prefer_floor"), "nearest_mode"), "ceil");
+  EXPECT_THROW(resized("ceil"), Error);
+  EXPECT_THROW(resized("floor", "linear"), Error);
+}
+
+TEST(OnnxOpsets, a_scan_of_batches_becomes_a_scan_of_scans) {
+  const std::string step = value(11, "s", type(1, {})) + value(11, "e", type(1, {})) + node("Add", {"s", "e"}, {"t"}) +
+                           node("Mul", {"t", "c"}, {"o"}) + output("t") + output("o");
+  const std::string attributes = graph_attribute("body", step) + attribute("num_scan_inputs", int64_t{1}) + attribute("directions", Ints{1});
+  const std::string inputs = input("c", {}) + input("s0", {2}) + input("x", {2, 3});
+  const Graph plain = read_text(model(inputs + node("Scan", {"", "s0", "x"}, {"last", "all"}, attributes, "n"), 8));
+  EXPECT_EQ(summary(plain), "Scan(s0,x,c)->last,all");
+  EXPECT_EQ(attribute_of<int64_t>(plain, "num_scan_inputs"), 2);
+  const auto item = attribute_of<SubGraph>(plain, "body");
+  EXPECT_EQ(summary(*item), "Scan(item_0,item_1,captured_2)->n/Scan_0:0,n/Scan_0:1");
+  EXPECT_EQ(attribute_of<Ints>(*item, "scan_input_directions"), Ints{1});
+
+  const Graph lengths = read_text(model(inputs + input("l", {2}, 7) + node("Scan", {"l", "s0", "x"}, {"last", "all"}, attributes, "n"), 8));
+  EXPECT_EQ(summary(lengths), "Scan(s0,x,l,c)->last,all");
+  EXPECT_THAT(summary(*attribute_of<SubGraph>(lengths, "body")), HasSubstr("Split(item_1,n/Concat_3:0)->n/Split_5:0,n/Split_5:1; Scan(item_0,n/Split_5:0,captured_2)"));
 }
 
 TEST(OnnxOpsets, forms_that_cannot_be_rewritten_say_so) {
-  EXPECT_THAT(error_of(model(input("x") + node("Scan", {"x"}, {"y"}), 8)), HasSubstr("opset 8"));
+  EXPECT_THAT(error_of(model(input("x") + node("Scan", {"x"}, {"y"}), 8)), HasSubstr("no body"));
   EXPECT_THAT(error_of(model(input("x") + node("Tile", {"x"}, {"y"}), 1)), HasSubstr("opset 1"));
   EXPECT_THAT(error_of(model(input("x") + node("Slice", {"x"}, {"y"}), 9)), HasSubstr("'starts' is missing"));
   EXPECT_THAT(error_of(model(input("x") + node("Slice", {"x"}, {"y"}, attribute("starts", int64_t{1})), 9)),
@@ -161,6 +223,40 @@ TEST(OnnxOpsets, unknown_operators_load_as_themselves) {
   const Graph graph = read_node(11, "Mystery", attribute("axes", Ints{1}));
   EXPECT_EQ(summary(graph), "Mystery(x)->y");
   EXPECT_EQ(attribute_of<Ints>(graph, "axes"), Ints{1});
+}
+
+// In opset 23 a mask of one column counts for every key.
+TEST(OnnxOpsets, a_mask_column_of_old_attention_counts_for_every_key) {
+  const auto read = [](int64_t version, const Names& inputs) {
+    return read_text(model(input("q", {1, 2, 3, 4}) + input("k", {1, 2, 5, 4}) + input("m", {3, 1}) + input("p", {1, 2, 6, 4}) +
+                               node("Attention", inputs, {"y"}, "", "n") + output("y"),
+                           version));
+  };
+  EXPECT_EQ(summary(read(24, {"q", "k", "k", "m"})), "Attention(q,k,k,m)->y");
+  EXPECT_EQ(summary(read(23, {"q", "k", "k"})), "Attention(q,k,k)->y");
+  EXPECT_EQ(summary(read(23, {"q", "k", "k", "m"})),
+            "Shape(k)->n/Shape; Expand(m,n/Shape)->n/Expand; Attention(q,k,k,n/Expand)->y");
+  EXPECT_THAT(summary(read(23, {"q", "k", "k", "m", "p", "p"})), HasSubstr("Add(n/Shape,n/Shape#2)->n/Add; Expand(m,n/Add)"));
+}
+
+Graph read_contrib(std::string_view op, std::string_view attributes, const Names& inputs) {
+  const std::string graph = input("x", {1, 3, 4, 4}) + input("w", {2, 3, 1, 1}) + input("b", {2}) + input("z", {1, 2, 4, 4}) +
+                            node(op, inputs, {"y"}, bytes(7, "com.microsoft") + std::string(attributes), "n") + output("y");
+  return read_text(model(graph, 21, opset(1, "com.microsoft")));
+}
+
+TEST(OnnxOpsets, what_onnx_runtime_fused_is_taken_apart) {
+  const Graph conv = read_contrib("FusedConv", attribute("activation", "Relu"), {"x", "w", "b", "z"});
+  EXPECT_EQ(summary(conv), "Conv(x,w,b)->n/Conv; Add(n/Conv,z)->n/Add; Relu(n/Add)->y");
+  EXPECT_EQ(summary(read_contrib("NhwcConv", "", {"x", "w"})), "Conv(x,w)->y");
+  EXPECT_EQ(attribute_of<std::string>(read_contrib("NhwcConv", "", {"x", "w"}), "layout"), "NHWC");
+  const Graph gemm =
+      read_contrib("FusedGemm", attribute("activation", "LeakyRelu") + attribute("activation_alpha", 0.25F), {"b", "b"});
+  EXPECT_EQ(gemm.nodes()[0].op, "Gemm");
+  EXPECT_EQ(gemm.nodes()[1].op, "LeakyRelu");
+  EXPECT_EQ(attribute_of<float>(gemm, "alpha"), 0.25F);
+  EXPECT_EQ(gemm.nodes()[1].origin.op, "com.microsoft:FusedGemm");
+  EXPECT_EQ(summary(read_contrib("FusedGemm", "", {"b", "b"})), "Gemm(b,b)->y");
 }
 
 }  // namespace

@@ -197,6 +197,25 @@ TEST(OnnxRead, absent_inputs_of_a_loop_keep_their_places_before_captured_ones) {
   EXPECT_EQ(body(graph.nodes()[0], "body")->inputs().size(), 3U);
 }
 
+TEST(OnnxRead, a_loop_without_count_and_condition_keeps_their_places) {
+  const std::string loop_body = value(11, "i", type(7, {})) + value(11, "go", type(9, {})) + node("Identity", {"i"}, {"out"}) +
+                                node("Identity", {"go"}, {"more"}) + output("more") + output("out");
+  const Graph graph = read_text(model(node("Loop", {"", ""}, {"y"}, graph_attribute("body", loop_body)) + output("y")));
+  EXPECT_EQ(summary(graph), "Loop(,)->y");
+}
+
+TEST(OnnxRead, an_attribute_given_twice_is_an_error) {
+  const std::string branches = graph_attribute("then_branch", output("x")) + graph_attribute("else_branch", output("x"));
+  EXPECT_THAT(error_of(model(input("x") + input("c", {}, 9) +
+                             node("If", {"c"}, {"y"}, branches + graph_attribute("then_branch", output("x"))))),
+              HasSubstr("'then_branch' is given twice"));
+}
+
+TEST(OnnxRead, errors_in_a_tensor_name_it) {
+  EXPECT_THAT(error_of(model(initializer(tensor("weights", 1, {1}, bytes(3, ""))))),
+              AllOf(HasSubstr("segments"), HasSubstr("'weights'")));
+}
+
 std::string function(std::string_view name, const Names& inputs, const Names& outputs, std::string_view nodes_and_more) {
   std::string text = bytes(1, name) + bytes(10, "local") + opset(21, "", 9);
   for (const auto input_name : inputs) text += bytes(4, input_name);

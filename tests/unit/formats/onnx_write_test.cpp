@@ -1,5 +1,8 @@
 #include <gmock/gmock.h>
 #include <gtest/gtest.h>
+#include <sys/mman.h>
+
+#include <chrono>
 
 #include "tests/unit/formats/model_text.h"
 #include "unmoor/tensor/convert.h"
@@ -132,6 +135,42 @@ TEST(OnnxWrite, bodies_capture_again_what_was_explicit) {
   EXPECT_EQ(summary(*then_branch), "Exp(a)->a#3");  // The other branch, written first, has a#2.
 }
 
+TEST(OnnxWrite, a_foreign_operators_own_captures_are_no_captured_values) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", matrix());
+  graph.mark_output(add(graph, "acme:Trap", {x, x}, "y", {{"captures", int64_t{1}}}), "y");
+  const Graph back = written_and_read(graph);
+  EXPECT_EQ(summary(back), "acme:Trap(x,x)->y");
+  EXPECT_EQ(std::get<int64_t>(back.nodes()[0].attributes.at("captures")), 1);
+}
+
+TEST(OnnxWrite, values_without_names_get_names_in_time) {
+  Graph graph;
+  const ValueId x = graph.add_input("x", matrix());
+  std::vector<ValueId> inputs{x};
+  for (int i = 0; i < 100000; ++i) inputs.push_back(graph.add_constant("", Tensor::scalar(1.0F)));
+  graph.mark_output(add(graph, "Sum", inputs, "y"), "y");
+  const auto start = std::chrono::steady_clock::now();
+  EXPECT_EQ(written_and_read(graph).values().size(), graph.values().size());
+  EXPECT_LT(std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count(), 30);
+}
+
+TEST(OnnxWrite, more_than_protobuf_can_hold_is_an_error) {
+  const auto nothing = std::make_shared<int>();
+  const size_t size = size_t{5} << 30;  // Mapped, not touched: the bytes are never read.
+  void* const at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE | MAP_ANONYMOUS | MAP_NORESERVE, -1, 0);
+  ASSERT_NE(at, MAP_FAILED);
+  const TensorType type{DType::U8, {static_cast<int64_t>(size)}};
+  const Tensor tensor = Tensor::view(type, {static_cast<const std::byte*>(at), size}, nothing);
+  const TemporaryFolder folder;
+  const std::string path = cat(folder.path(), "/m.onnx");
+  EXPECT_THROW(write_onnx_tensor(tensor, "w", path), Error);
+  Graph graph;
+  graph.mark_output(add(graph, "acme:Big", {}, "y", {{"value", tensor}}), "y");
+  EXPECT_THROW(write_onnx(graph, path), Error);
+  ::munmap(at, size);
+}
+
 TEST(OnnxWrite, sequences_are_constructed_and_maps_refused) {
   Graph graph;
   const ValueId s = graph.add_constant("s", Sequence{{Tensor::scalar(1.0F), Tensor::scalar(2.0F)}});
@@ -170,6 +209,23 @@ TEST(OnnxTensorFile, the_type_decides_what_the_bytes_mean) {
   EXPECT_THAT(integers(read_onnx_tensor(path, &map).map().keys), ElementsAre(9));
   write_file(path, number(3, 9));
   EXPECT_THROW(read_onnx_tensor(path, &map), Error);
+}
+
+TEST(OnnxWrite, attention_names_the_opset_that_it_needs) {
+  const auto opset_of = [](size_t inputs, Attributes attributes) {
+    Graph graph;
+    const ValueId q = graph.add_input("q", TensorType{DType::F32, {1, 2, 3, 4}});
+    std::vector<ValueId> used{q, q, q, no_value, no_value, no_value, graph.add_input("n", TensorType{DType::I64, {1}})};
+    used.resize(inputs);
+    graph.mark_output(add(graph, "Attention", used, "y", std::move(attributes)), "y");
+    const TemporaryFolder folder;
+    const std::string path = cat(folder.path(), "/m.onnx");
+    write_onnx(graph, path);
+    return read_onnx(path).opsets.at("ai.onnx");
+  };
+  EXPECT_EQ(opset_of(3, {{"is_causal", int64_t{1}}, {"left_window_size", int64_t{-1}}}), 23);
+  EXPECT_EQ(opset_of(7, {}), 24);
+  EXPECT_EQ(opset_of(3, {{"right_window_size", int64_t{0}}}), 25);
 }
 
 }  // namespace

@@ -4,9 +4,7 @@
 #include <cmath>
 #include <limits>
 
-#include "unmoor/base/error.h"
-#include "unmoor/ops/cases.h"
-#include "unmoor/tensor/convert.h"
+#include "tests/unit/ops/one_call.h"
 
 // What operators do at the edges. ONNX's own node tests cover the middle.
 namespace unmoor {
@@ -14,39 +12,13 @@ namespace {
 
 using ::testing::ElementsAre;
 using ::testing::HasSubstr;
+using test::refusal;
+using test::result;
+using test::run;
+using test::whole_result;
 
 constexpr double nan = std::numeric_limits<double>::quiet_NaN();
 constexpr double infinity = std::numeric_limits<double>::infinity();
-
-std::vector<Data> run(const std::string& text) {
-  const CaseGraph built = build_case(parse_case(text));
-  const OpCall call = call_for(built.graph, built.graph.node(NodeId{0}));
-  std::vector<Data> in;
-  size_t next = 0;
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (!call.inputs[i]) {
-      in.emplace_back();
-    } else {
-      in.push_back(call.constants[i] != nullptr ? Data(*call.constants[i]) : built.inputs.at(next++));
-    }
-  }
-  Outputs out(call.node.outputs.size());
-  run_reference(call, in, out);
-  return out.all();
-}
-
-std::vector<double> result(const std::string& text) { return doubles(run(text).at(0).tensor()); }
-
-std::vector<int64_t> whole_result(const std::string& text) { return integers(run(text).at(0).tensor()); }
-
-std::string refusal(const std::string& text) {
-  try {
-    run(text);
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "";
-}
 
 void expect_same(const std::vector<double>& found, const std::vector<double>& wanted) {
   ASSERT_EQ(found.size(), wanted.size());

@@ -58,30 +58,30 @@ std::string refusal(const std::string& text) {
 
 std::string wide(const char* format) {
   std::string text = format;
-  for (size_t at = text.find('N'); at != std::string::npos; at = text.find('N')) text.replace(at, 1, std::to_string(huge));
+  for (size_t at = text.find('#'); at != std::string::npos; at = text.find('#')) text.replace(at, 1, std::to_string(huge));
   return text;
 }
 
 TEST(EmptyTensors, take_no_time_however_long_their_other_axes_are) {
-  EXPECT_EQ(run(wide("Gather f32[N,3,0] i64[2]{0,1} axis=1")).shape(), (Shape{huge, 2, 0}));
-  EXPECT_EQ(run(wide("GatherND f32[N,0] i64[N,0] batch_dims=1")).shape(), (Shape{huge, 0}));
-  EXPECT_EQ(run(wide("ScatterND f32[0,4] i64[N,0] f32[N,0,4]")).shape(), (Shape{0, 4}));
-  EXPECT_EQ(run(wide("Softmax f32[N,3,0] axis=1")).shape(), (Shape{huge, 3, 0}));
-  EXPECT_EQ(run(wide("CumSum f32[N,3,0] i64[]{1}")).shape(), (Shape{huge, 3, 0}));
-  EXPECT_EQ(run(wide("Concat f32[N,3,0] f32[N,2,0] axis=1")).shape(), (Shape{huge, 5, 0}));
-  EXPECT_EQ(run(wide("Split f32[N,4,0] axis=1 outputs=2")).shape(), (Shape{huge, 2, 0}));
-  EXPECT_EQ(run(wide("Compress f32[N,3,0] bool[3]{1,0,1} axis=1")).shape(), (Shape{huge, 2, 0}));
-  EXPECT_EQ(run(wide("Pad f32[0,3] i64[4]{0,N,0,N}")).shape(), (Shape{0, 3 + 2 * huge}));
-  EXPECT_EQ(run(wide("NonMaxSuppression f32[N,0,4] f32[N,1,0] i64[]{1}")).shape(), (Shape{0, 3}));
-  EXPECT_EQ(run(wide("Multinomial f32[N,0] sample_size=0")).shape(), (Shape{huge, 0}));
+  EXPECT_EQ(run(wide("Gather f32[#,3,0] i64[2]{0,1} axis=1")).shape(), (Shape{huge, 2, 0}));
+  EXPECT_EQ(run(wide("GatherND f32[#,0] i64[#,0] batch_dims=1")).shape(), (Shape{huge, 0}));
+  EXPECT_EQ(run(wide("ScatterND f32[0,4] i64[#,0] f32[#,0,4]")).shape(), (Shape{0, 4}));
+  EXPECT_EQ(run(wide("Softmax f32[#,3,0] axis=1")).shape(), (Shape{huge, 3, 0}));
+  EXPECT_EQ(run(wide("CumSum f32[#,3,0] i64[]{1}")).shape(), (Shape{huge, 3, 0}));
+  EXPECT_EQ(run(wide("Concat f32[#,3,0] f32[#,2,0] axis=1")).shape(), (Shape{huge, 5, 0}));
+  EXPECT_EQ(run(wide("Split f32[#,4,0] axis=1 outputs=2")).shape(), (Shape{huge, 2, 0}));
+  EXPECT_EQ(run(wide("Compress f32[#,3,0] bool[3]{1,0,1} axis=1")).shape(), (Shape{huge, 2, 0}));
+  EXPECT_EQ(run(wide("Pad f32[0,3] i64[4]{0,#,0,#}")).shape(), (Shape{0, 3 + 2 * huge}));
+  EXPECT_EQ(run(wide("NonMaxSuppression f32[#,0,4] f32[#,1,0] i64[]{1}")).shape(), (Shape{0, 3}));
+  EXPECT_EQ(run(wide("Multinomial f32[#,0] sample_size=0")).shape(), (Shape{huge, 0}));
   EXPECT_EQ(run("GridSample f32[1,0,0,2] f32[1,1,1,2] padding_mode=border").shape(), (Shape{1, 0, 1, 1}));
-  EXPECT_THAT(refusal(wide("SplitToSequence f32[N,0] i64[]{1}")), HasSubstr("parts"));
+  EXPECT_THAT(refusal(wide("SplitToSequence f32[#,0] i64[]{1}")), HasSubstr("parts"));
 }
 
 TEST(Sizes, that_overflow_are_refused) {
   constexpr const char* most = "4611686018427387904";  // 2^62
   EXPECT_THAT(refusal(cat("Concat f32[0,", most, "] f32[0,", most, "] axis=1")), HasSubstr("more than"));
-  EXPECT_THAT(refusal("ConvTranspose f32[0,1,4611686018427387904] f32[1,1,3] strides=[8]"), HasSubstr("the input has the value"));
+  EXPECT_THAT(refusal("ConvTranspose f32[0,1,4611686018427387904] f32[1,1,3] strides=[8]"), HasSubstr("more than 2^58 elements"));
   EXPECT_THAT(refusal("ConvTranspose f32[1,0,4] f32[0,4294967296,1] group=4294967296"), HasSubstr("group has the value"));
   EXPECT_THAT(refusal("ConvTranspose f32[1,1,4] f32[1,1,3] auto_pad=SAME"), HasSubstr("auto_pad is 'SAME'"));
   EXPECT_THAT(refusal("Resize f32[1,4] - - i64[2]{281474976710656,1} keep_aspect_ratio_policy=not_smaller"), HasSubstr("elements long"));

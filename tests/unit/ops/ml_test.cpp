@@ -196,6 +196,8 @@ TEST(LabelEncoder, refuses_lists_that_do_not_fit) {
   EXPECT_THAT(refusal("ai.onnx.ml:LabelEncoder i64[1]{1} keys_int64s=[1]"), HasSubstr("must be set, not 0"));
   EXPECT_THAT(refusal("ai.onnx.ml:LabelEncoder i64[1]{1} keys_int64s=[1] values_int64s=[5] default_tensor=f32[1]{1}"),
               HasSubstr("not one int64"));
+  EXPECT_THAT(refusal("ai.onnx.ml:LabelEncoder i64[1]{1} keys_int64s=[1] values_tensor=u8[1]{1}"),
+              HasSubstr("values cannot be uint8"));
   EXPECT_THAT(refusal("ai.onnx.ml:CategoryMapper i64[1]{1} cats_int64s=[1,2] cats_strings=[a]"),
               HasSubstr("has 2 elements, not 1"));
 }
@@ -220,6 +222,12 @@ TEST(Features, refuse_what_does_not_fit) {
   EXPECT_THAT(refusal("ai.onnx.ml:Normalizer f32[2,3,4]"), HasSubstr("not [N,C] or [C]"));
   EXPECT_THAT(refusal("ai.onnx.ml:OneHotEncoder i64[1]{3} cats_int64s=[1,2] zeros=0"), HasSubstr("element 0 is in no category"));
   EXPECT_THAT(refusal("ai.onnx.ml:OneHotEncoder i64[1]{3} cats_strings=[a]"), HasSubstr("the categories are string"));
+}
+
+TEST(Features, of_no_width_take_no_time_however_many_rows_there_are) {
+  EXPECT_EQ(run("ai.onnx.ml:FeatureVectorizer f32[1099511627776,0] f32[1099511627776,0]").at(0).tensor().elements(), 0U);
+  EXPECT_EQ(run("ai.onnx.ml:ArrayFeatureExtractor f32[1099511627776,0] i64[0]").at(0).tensor().elements(), 0U);
+  EXPECT_THAT(refusal("ai.onnx.ml:FeatureVectorizer f32[1,2] inputdimensions=[4611686018427387904]"), HasSubstr("more than"));
 }
 
 TEST(Normalizer, leaves_rows_whose_divisor_is_zero) {

@@ -209,6 +209,38 @@ TEST(ControlFlow, nested_loops_do_not_multiply_the_work) {
   EXPECT_THAT(type_text(result), testing::AnyOf("float32[?]", "float32[?...]"));
 }
 
+// Each round gives back the carried values in the other order, and they differ in dtype: no round agrees with the one before.
+TEST(ControlFlow, nested_loops_that_swap_dtypes_do_not_multiply_the_work) {
+  SubGraph body = nullptr;
+  for (int depth = 0; depth < 30; ++depth) {
+    Sketch s;
+    s.input("i", {}, DType::I64);
+    const ValueId goes_on = s.input("goes_on", {}, DType::Bool);
+    const ValueId a = s.input("a", {2});
+    const ValueId b = s.input("b", {2}, DType::I64);
+    if (body) s.node("Loop", {s.constant(Tensor::scalar<int64_t>(1)), no_value, a, b}, {{"body", body}}, 2);
+    body = std::make_shared<const Graph>(s.done({goes_on, b, a}));
+  }
+  Sketch s;
+  const ValueId a = s.input("a", {2});
+  const ValueId b = s.input("b", {2}, DType::I64);
+  const ValueId y = s.node("Loop", {s.constant(Tensor::scalar<int64_t>(1)), no_value, a, b}, {{"body", body}}, 2);
+  EXPECT_EQ(with_shapes(s.done({y}), {}).nodes().size(), 1U);
+}
+
+TEST(ControlFlow, an_if_whose_name_is_too_long_to_be_copied_stays) {
+  Sketch inner;
+  ValueId inside = inner.input("x", {2});
+  for (int i = 0; i < 1000; ++i) inside = inner.node("Relu", {inside});
+  const auto body = std::make_shared<const Graph>(inner.done({inside}));
+  Sketch s;
+  const ValueId x = s.input("x", {2});
+  const ValueId yes = s.constant(Tensor::scalar<bool>(true));
+  const ValueId y = s.node("If", {yes, x}, {{"then_branch", SubGraph(body)}, {"else_branch", SubGraph(body)}, {"captures", int64_t{1}}});
+  s.graph.mutable_node(NodeId{0}).origin.name = std::string(1 << 20, 'n');
+  EXPECT_EQ(operators(with_shapes(s.done({y}), {})), (Counts{{"If", 1}}));  // Not 5 GB of names.
+}
+
 TEST(ControlFlow, a_body_that_does_not_fit_its_node_is_an_invalid_model) {
   Sketch s;
   const ValueId x = s.input("x", {2});

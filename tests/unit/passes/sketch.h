@@ -31,7 +31,7 @@ class Sketch {
     for (float& number : tensor.writable_span<float>()) number = draw(random);
     return constant(std::move(tensor));
   }
-  // Adds a node named as its operator and number; returns its first output.
+  // Adds a node named as its operator and number; returns its first output, or no_value.
   ValueId node(const std::string& op, std::vector<ValueId> inputs, Attributes attributes = {}, size_t outputs = 1) {
     Node made;
     made.name = cat(op, "_", graph.nodes().size());
@@ -46,7 +46,7 @@ class Sketch {
       value.type = TensorType{DType::F32, Shape::of_unknown_rank()};
       made.outputs.push_back(graph.add_value(std::move(value)));
     }
-    const ValueId first = made.outputs[0];
+    const ValueId first = made.outputs.empty() ? no_value : made.outputs[0];
     graph.add_node(std::move(made));
     return first;
   }

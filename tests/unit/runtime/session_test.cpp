@@ -106,6 +106,24 @@ TEST(Plan, a_light_node_between_refused_ones_stays_with_them) {
   EXPECT_EQ(plan->fallback_count(), 2U);
 }
 
+TEST(Plan, under_forbid_a_device_keeps_every_node_that_it_takes) {
+  Sketch body;
+  const ValueId inner = body.input("captured", {4});
+  const auto branch = std::make_shared<const Graph>(body.done({body.node("Sin", {inner})}));
+  Sketch sketch;
+  const ValueId condition = sketch.input("condition", {}, DType::Bool);
+  const ValueId x = sketch.input("x", {4});
+  const auto choose = [&](ValueId from) {
+    return sketch.node("If", {condition, from}, {{"then_branch", branch}, {"else_branch", branch}, {"captures", int64_t{1}}});
+  };
+  const Graph graph = sketch.done({choose(sketch.node("Cos", {choose(x)}))});
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"Sin", "Cos"});
+  PlanOptions options = unfused();
+  EXPECT_EQ(make_plan(graph, {fake, reference()}, options)->placements.at(1).state, State::Choice);
+  options.fallback = Fallback::Forbid;
+  EXPECT_EQ(make_plan(graph, {fake, reference()}, options)->placements.at(1).state, State::Native);
+}
+
 TEST(Plan, an_operator_is_expanded_on_its_device_before_it_falls_back) {
   Sketch sketch;
   const Graph graph = sketch.done({sketch.node("HardSwish", {sketch.input("x", {16})})});
@@ -182,6 +200,46 @@ TEST(Session, an_input_that_does_not_fit_is_named) {
   EXPECT_THAT(words({{"x", ramp({4, 7})}}), HasSubstr("has shape [4,7], not [4,8]"));
   EXPECT_THAT(words({{"x", ramp({4, 8})}, {"y", ramp({1})}}), HasSubstr("no input 'y'"));
   EXPECT_THAT(words({{"x", Tensor(TensorType{DType::I64, {4, 8}})}}), HasSubstr("is int64, not float32"));
+}
+
+// A host whose kernels give one element more than the operator does.
+class WrongHost : public FakeDevice {
+ public:
+  WrongHost() : FakeDevice({}) {
+    info_.id = "wrong";
+    info_.host = true;
+    Kernel kernel;
+    kernel.name = "wrong";
+    kernel.supports = [](const OpCall&) { return yes(); };
+    kernel.evaluate = [](const OpCall& call, std::span<const Data>, Outputs& out) {
+      Shape shape = call.output(0).shape;
+      shape.set(0, shape[0] + 1);
+      out.set(0, Tensor(TensorType{call.output(0).dtype, shape}));
+    };
+    table_.set_generic(std::move(kernel));
+  }
+  std::shared_ptr<Buffer> allocate(size_t bytes) override { return make_host_buffer(bytes); }
+  std::unique_ptr<Stream> make_stream() override { return make_host_stream(); }
+  const DeviceInfo& info() const override { return info_; }
+  const KernelTable& kernels() const override { return table_; }
+
+ private:
+  DeviceInfo info_;
+  KernelTable table_;
+};
+
+TEST(Session, a_kernel_that_gives_another_shape_than_was_planned_is_an_error) {
+  Sketch sketch;
+  const ValueId x = sketch.input("x", {4});
+  const Graph graph = sketch.done({sketch.node("Cos", {sketch.node("Sin", {x})})});
+  auto fake = std::make_shared<FakeDevice>(std::set<std::string>{"Cos"});
+  Session session(make_plan(graph, {fake, std::make_shared<WrongHost>()}, unfused()));
+  try {
+    (void)session.run({{"x", ramp({4})}});
+    ADD_FAILURE() << "it ran";
+  } catch (const Error& error) {
+    EXPECT_THAT(error.what(), HasSubstr("was planned as float32[4]"));
+  }
 }
 
 TEST(Session, sessions_of_one_plan_run_at_the_same_time) {

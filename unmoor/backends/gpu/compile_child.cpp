@@ -99,7 +99,7 @@ std::vector<CompileFailure> compile_in_child(const CompileTarget& target, std::v
   while (!groups.empty()) {
     const TemporaryFolder folder;  // The driver's own cache and temporary files.
     Child child({own_program(), "--worker-compile"}, {cat("POCL_CACHE_DIR=", folder.path())});
-    (void)child.write(bytes_of(json::to_cbor(request_for(target, groups))));  // If it is gone, it gives no answer.
+    (void)child.write(bytes_of(json::to_cbor(request_for(target, groups))), patience_seconds);  // If it is gone, it gives no answer.
     child.close_input();
     size_t done = 0;
     std::vector<KernelGroup> again;

@@ -189,8 +189,8 @@ void add_clip(Kernels& kernels) {
     if (!low && !high) return copied(call);
     if (low) what.inputs.push_back(1);
     if (high) what.inputs.push_back(2);
-    if (low) what.expression = "a < b ? b : a";
-    if (high) what.expression = low ? "(a < b ? b : a) > c ? c : (a < b ? b : a)" : "a > b ? b : a";
+    if (low) what.expression = larger("a", "b");
+    if (high) what.expression = low ? smaller(larger("a", "b"), "c") : smaller("a", "b");
     what.input_types.assign(what.inputs.size(), call.input(0).dtype);
     return run_in_order(call, device, {elementwise(what, call)});
   };

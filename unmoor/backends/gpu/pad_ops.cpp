@@ -74,6 +74,8 @@ Support can_pad(const OpCall& call) {
   const auto padding = padding_of(call);
   const auto axes = padding.in.size();
   if (axes > most_axes) return no(Reason::Rank, axes, " axes, more than ", most_axes);
+  const auto fits = [](const std::vector<int64_t>& list) { return std::ranges::all_of(list, [](int64_t each) { return each < (int64_t{1} << 31); }); };
+  if (!fits(padding.in) || !fits(padding.out) || !fits(padding.before)) return no(Reason::Size, "an axis of 2^31 elements or more");
   // Reflection counts to twice the length in 32 bits.
   const bool short_enough = std::ranges::all_of(padding.in, [](int64_t length) { return length < (int64_t{1} << 30); });
   return short_enough || *mode_of(call) == 0 ? yes() : no(Reason::Size, "an axis of 2^30 elements or more");

@@ -150,6 +150,9 @@ void write_onnx_tensor(const Data& data, const std::string& name, const std::str
   } else {
     fail(ErrorKind::Unsupported, "only tensors and sequences of them can be written, not a map or nothing");
   }
+  if (bytes.size() > most_bytes) {
+    fail(ErrorKind::Unsupported, "'", name, "' takes ", bytes.size(), " bytes, more than the 2 GiB that protobuf can hold");
+  }
   write_file(path, bytes);
 }
 

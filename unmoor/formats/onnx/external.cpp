@@ -6,7 +6,6 @@
 #include <system_error>
 
 #include "unmoor/base/error.h"
-#include "unmoor/formats/onnx/fields.h"
 #include "unmoor/formats/onnx/wire.h"
 
 namespace unmoor::onnx {
@@ -33,20 +32,7 @@ bool is_inside(const fs::path& folder, const fs::path& file) {
 }  // namespace
 
 void read_external_entry(std::string_view bytes, ExternalPlace& place) {
-  std::string_view key, value;
-  Message message(bytes, "StringStringEntryProto");
-  while (message.next()) {
-    switch (message.field()) {
-      case entry_field::key:
-        key = message.bytes();
-        break;
-      case entry_field::value:
-        value = message.bytes();
-        break;
-      default:
-        message.skip();
-    }
-  }
+  const auto [key, value] = read_entry(bytes);
   if (key == "location") place.location = std::string(value);
   if (key == "offset") place.offset = number(key, value);
   if (key == "length") place.length = number(key, value);

@@ -9,6 +9,8 @@
 #include "unmoor/formats/onnx/constants.h"
 #include "unmoor/formats/onnx/contrib.h"
 #include "unmoor/formats/onnx/draft.h"
+#include "unmoor/formats/onnx/limits.h"
+#include "unmoor/formats/onnx/opset_rules.h"
 #include "unmoor/formats/onnx/opsets.h"
 #include "unmoor/formats/onnx/order.h"
 
@@ -16,8 +18,6 @@ namespace unmoor::onnx {
 namespace {
 
 constexpr size_t deepest_call = 64;
-constexpr size_t most_inlined_nodes = 200'000;
-constexpr size_t most_copied_elements = 50'000'000;
 
 using Arguments = std::map<std::string_view, Attribute>;
 
@@ -57,14 +57,12 @@ class Importer {
   Attributes attributes_of(const NodeDef& def, const Scope& scope);
   void add_bodies(const NodeDef& def, Node& node, Scope& scope);
   std::vector<ValueId> inputs_of(const NodeDef& def, const Scope& scope) const;
-  void count_copies(const Attribute& attribute);
 
   const ModelDef& model_;
   std::map<std::tuple<std::string_view, std::string_view, std::string_view>, const FunctionDef*> functions_;
   FreeNames free_names_;
   std::vector<const FunctionDef*> calls_;  // Being inlined, outermost first.
-  size_t inlined_nodes_ = 0;
-  size_t copied_elements_ = 0;
+  Limits limits_;
 };
 
 Importer::Importer(const ModelDef& model) : model_(model) {
@@ -111,7 +109,12 @@ Graph Importer::graph(const GraphDef& def, const Opsets& opsets, const Arguments
     if (outer == nullptr && !input.type) fail(ErrorKind::InvalidModel, "input '", input.name, "' has no type");
     define(scope, input.name, draft.add_input(input.name, input.type));
   }
-  if (outer != nullptr) add_captured(def, scope, captured, *outer);
+  if (outer != nullptr) {
+    limits_.open_body(captured.size());
+    if (!calls_.empty()) limits_.add_nodes(captured.size() + def.inputs.size() + def.constants.size());
+    if (!calls_.empty()) limits_.add_copies(def.outputs.size() + def.values.size());
+    add_captured(def, scope, captured, *outer);
+  }
   read_types(scope, def.values);
   read_types(scope, def.outputs);
   for (const auto& output : def.outputs) {
@@ -126,6 +129,7 @@ Graph Importer::graph(const GraphDef& def, const Opsets& opsets, const Arguments
     }
     draft.graph.mark_output(found->second, std::string(output.name));
   }
+  if (outer != nullptr) limits_.close_body();
   return std::move(draft.graph);
 }
 
@@ -169,8 +173,9 @@ void Importer::add_nodes(const std::vector<NodeDef>& nodes, Scope& scope) {
 }
 
 void Importer::add_node(const NodeDef& def, std::string name, Scope& scope) {
-  if (!calls_.empty() && ++inlined_nodes_ > most_inlined_nodes) {
-    fail(ErrorKind::InvalidModel, "functions make more than ", most_inlined_nodes, " nodes");
+  if (!calls_.empty()) {
+    limits_.add_nodes(std::max<size_t>(def.outputs.size(), 1));
+    limits_.add_copies(def.inputs.size() + (def.outputs.size() + 2) * name.size() / 8);
   }
   if (const FunctionDef* const function = function_of(def)) {
     inline_call(def, *function, name, scope);
@@ -186,17 +191,6 @@ const FunctionDef* Importer::function_of(const NodeDef& def) const {
   return found == functions_.end() ? nullptr : found->second;
 }
 
-void Importer::count_copies(const Attribute& attribute) {
-  if (calls_.empty()) return;
-  if (const auto* integers = std::get_if<std::vector<int64_t>>(&attribute)) copied_elements_ += integers->size();
-  if (const auto* reals = std::get_if<std::vector<float>>(&attribute)) copied_elements_ += reals->size();
-  if (const auto* text = std::get_if<std::string>(&attribute)) copied_elements_ += text->size() / 8;
-  if (const auto* texts = std::get_if<std::vector<std::string>>(&attribute)) {
-    for (const auto& text : *texts) copied_elements_ += text.size() / 8 + 4;
-  }
-  if (copied_elements_ > most_copied_elements) fail(ErrorKind::InvalidModel, "the attributes of inlined functions are too large");
-}
-
 Attributes Importer::attributes_of(const NodeDef& def, const Scope& scope) {
   Attributes result;
   for (const auto& attribute : def.attributes) {
@@ -210,7 +204,7 @@ Attributes Importer::attributes_of(const NodeDef& def, const Scope& scope) {
       value = &found->second;
     }
     if (value == nullptr) continue;
-    count_copies(*value);
+    if (!calls_.empty()) limits_.add_copy(*value);
     if (!result.emplace(attribute.name, *value).second) {
       fail(ErrorKind::InvalidModel, "attribute '", attribute.name, "' is given twice");
     }
@@ -253,6 +247,7 @@ void Importer::add_plain_node(const NodeDef& def, const std::string& name, Scope
   if (def.domain.empty()) modernize(draft);
   if (def.domain == "com.microsoft") modernize_contrib(draft);
   if (def.domain == "ai.onnx.ml") modernize_ml(draft);
+  if (def.domain == "com.microsoft") split_fused(draft);
   std::string buffer;
   for (size_t i = 0; i < def.outputs.size(); ++i) {
     const auto output = def.outputs[i];
@@ -271,6 +266,8 @@ void Importer::add_plain_node(const NodeDef& def, const std::string& name, Scope
 
 void Importer::add_bodies(const NodeDef& def, Node& node, Scope& scope) {
   if (std::ranges::all_of(def.attributes, [](const auto& attribute) { return attribute.graphs.empty(); })) return;
+  // Inputs before the captured ones may be absent at the end, and must stay in their places.
+  node.inputs.resize(def.inputs.size(), no_value);
   std::vector<Captured> captured;
   int64_t count = 0;
   for (const auto name : free_names_.of(def)) {
@@ -280,8 +277,7 @@ void Importer::add_bodies(const NodeDef& def, Node& node, Scope& scope) {
     }
     captured.push_back({name, found->second});
     if (scope.draft.graph.value(found->second).constant) continue;
-    // Inputs before the captured ones may be absent at the end, and must stay in their places.
-    if (count++ == 0) node.inputs.resize(def.inputs.size(), no_value);
+    ++count;
     node.inputs.push_back(found->second);
   }
   for (const auto& attribute : def.attributes) {
@@ -290,10 +286,9 @@ void Importer::add_bodies(const NodeDef& def, Node& node, Scope& scope) {
     for (const auto& body : attribute.graphs) {
       graphs.push_back(std::make_shared<const Graph>(graph(body, scope.opsets, scope.arguments, captured, &scope.draft)));
     }
-    if (attribute.is_list) {
-      node.attributes[std::string(attribute.name)] = std::move(graphs);
-    } else {
-      node.attributes[std::string(attribute.name)] = std::move(graphs[0]);
+    Attribute value = attribute.is_list ? Attribute(std::move(graphs)) : Attribute(std::move(graphs[0]));
+    if (!node.attributes.emplace(attribute.name, std::move(value)).second) {
+      fail(ErrorKind::InvalidModel, "attribute '", attribute.name, "' is given twice");
     }
   }
   node.attributes["captures"] = count;
@@ -308,9 +303,12 @@ void Importer::inline_call(const NodeDef& def, const FunctionDef& function, cons
     fail(ErrorKind::InvalidModel, "function '", function.name, "' has ", function.inputs.size(), " inputs and ",
          function.outputs.size(), " outputs, not ", def.inputs.size(), " and ", def.outputs.size());
   }
+  limits_.add_copies(function.inputs.size() + function.outputs.size() + function.values.size() + function.opsets.size());
   Arguments arguments;
   for (const auto& attribute : function.defaults) {
-    if (attribute.value) arguments.insert_or_assign(attribute.name, *attribute.value);
+    if (!attribute.value) continue;
+    limits_.add_copy(*attribute.value);
+    arguments.insert_or_assign(attribute.name, *attribute.value);
   }
   const Attributes given = attributes_of(def, scope);
   for (const auto& attribute : def.attributes) {

@@ -2,6 +2,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/formats/onnx/opset_rules.h"
+#include "unmoor/ops/onnx_dtype.h"
 #include "unmoor/tensor/convert.h"
 
 namespace unmoor::onnx {
@@ -25,8 +26,9 @@ Tensor scalar_of(DType dtype, double value) {
 
 void axes_to_input(NodeDraft& draft) {
   const auto axes = draft.take<Ints>("axes");
-  // An empty list of axes stood for all of them; as an input it does so only where the input is absent.
-  if (axes && !axes->empty() && draft.input(1) == no_value) draft.set_input(1, draft.ints(*axes));
+  // An empty list of axes stood for all of them; as an input it does so only where the input is absent. Of Unsqueeze it means none.
+  const bool counts = axes && (!axes->empty() || draft.node.op == "Unsqueeze");
+  if (counts && draft.input(1) == no_value) draft.set_input(1, draft.ints(*axes));
 }
 
 void modernize_slice(NodeDraft& draft) {
@@ -81,6 +83,29 @@ void modernize_dft(NodeDraft& draft) {
   if (draft.opset >= 20) return;
   const auto axis = draft.take<int64_t>("axis", 1);
   draft.set_input(2, draft.constant(Tensor::scalar(axis)));
+}
+
+// An operator of the time before opset 5 that opset 10 dropped.
+void modernize_constant_fill(NodeDraft& draft) {
+  const auto dtype = dtype_numbered(draft.take<int64_t>("dtype", 1));
+  if (!dtype) fail(ErrorKind::InvalidModel, "attribute 'dtype' is no element type");
+  Tensor value(TensorType{*dtype, Shape{1}});
+  const double number = draft.take<float>("value", 0.0F);
+  store(value, std::span<const double>(&number, 1));
+  const bool holds_shape = draft.take<int64_t>("input_as_shape", 0) != 0;
+  Ints given = draft.take<Ints>("shape", {});
+  const Ints more = draft.take<Ints>("extra_shape", {});
+  ValueId shape = draft.input(0);
+  if (shape == no_value) {
+    given.insert(given.end(), more.begin(), more.end());
+    shape = draft.ints(std::move(given));
+  } else {
+    shape = holds_shape ? draft.add("Cast", {shape}, {{"to", onnx_number(DType::I64)}}) : draft.add("Shape", {shape});
+    if (!more.empty()) shape = draft.add("Concat", {shape, draft.ints(more)}, {{"axis", int64_t{0}}});
+  }
+  draft.node.op = "ConstantOfShape";
+  draft.node.inputs = {shape};
+  draft.node.attributes = {{"value", std::move(value)}};
 }
 
 }  // namespace unmoor::onnx

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 
 #include "unmoor/base/error.h"
 #include "unmoor/formats/onnx/opset_rules.h"
@@ -43,11 +44,13 @@ void modernize_softmax(NodeDraft& draft) {
   const ValueId rows = draft.add(draft.node.op, {matrix}, {{"axis", int64_t{-1}}});
   draft.node.op = "Reshape";
   draft.node.inputs = {rows, shape};
+  draft.set("allowzero", int64_t{1});  // An empty dimension is one, not that of the matrix.
 }
 
 // In inference all forms pass their input on.
 void modernize_dropout(NodeDraft& draft) {
   if (draft.opset >= 12) return;
+  if (draft.opset < 10) keep_first_output(draft, "which before opset 10 is a mask of the data's type");
   draft.node.attributes.erase("ratio");
   draft.node.attributes.erase("is_test");
 }
@@ -89,6 +92,8 @@ void modernize_group_normalization(NodeDraft& draft) {
 
 void modernize_scatter(NodeDraft& draft) { draft.node.op = "ScatterElements"; }
 
+void modernize_dynamic_slice(NodeDraft& draft) { draft.node.op = "Slice"; }
+
 void modernize_grid_sample(NodeDraft& draft) {
   if (draft.opset >= 20) return;
   const auto mode = draft.take<std::string>("mode", "bilinear");
@@ -110,11 +115,6 @@ void modernize_attention(NodeDraft& draft) {
   ValueId total = draft.add("Shape", {draft.input(key)}, length);
   if (draft.input(past_key) != no_value) total = draft.add("Add", {total, draft.add("Shape", {draft.input(past_key)}, length)});
   draft.set_input(mask, draft.add("Expand", {draft.input(mask), total}));
-}
-
-void modernize_scan(NodeDraft& draft) {
-  if (draft.opset < 9)
-    fail(ErrorKind::Unsupported, "the batched Scan of opset 8 is not supported; convert the model to opset 9 or later");
 }
 
 // Before opset 7 a flag said that the second input is to be broadcast, and an attribute said along which axis.
@@ -140,8 +140,8 @@ void modernize_broadcast(NodeDraft& draft) {
   if (!know_ranks) fail(ErrorKind::Unsupported, "broadcasting along axis ", *axis, " as in opset 6 needs known ranks");
   const auto rank = static_cast<int64_t>(first->shape.rank());
   const int64_t place = *axis < 0 ? *axis + rank : *axis;
-  const int64_t missing = rank - place - static_cast<int64_t>(second->shape.rank());
-  if (place < 0 || missing < 0)
+  const int64_t missing = place < 0 ? -1 : rank - place - static_cast<int64_t>(second->shape.rank());
+  if (missing < 0)
     fail(ErrorKind::InvalidModel, "axis ", *axis, " does not fit shapes ", first->shape, " and ", second->shape);
   if (missing == 0) return;
   Ints axes(static_cast<size_t>(missing));

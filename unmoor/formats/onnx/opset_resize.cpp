@@ -13,14 +13,27 @@ void set_old_coordinates(NodeDraft& draft) {
   if (const auto mode = draft.take<std::string>("mode")) draft.set("mode", *mode == "bilinear" ? std::string("linear") : *mode);
 }
 
-// (X, scales) becomes (X, roi, scales). To shrink, the nearest pixel was rounded up, to grow, down; to do both takes two steps.
-void move_scales(NodeDraft& draft, ValueId scales) {
+// To shrink, the nearest pixel was rounded up, to grow, down; to do both takes two steps.
+void resize_twice(NodeDraft& draft, ValueId growing, ValueId shrinking) {
+  draft.set_input(0, draft.add("Resize", {draft.input(0), no_value, growing}, draft.node.attributes));
+  draft.set_input(2, shrinking);
+  draft.set("nearest_mode", std::string("ceil"));
+}
+
+// (X, scales) becomes (X, roi, scales). `may_shrink`: where nobody knows the scales, either may be.
+void move_scales(NodeDraft& draft, ValueId scales, bool may_shrink) {
   draft.node.inputs.resize(1, no_value);
   draft.set_input(2, scales);
   const Tensor* const held = draft.constant_input(2);
   const auto mode = draft.node.attributes.find("mode");
   const bool is_nearest = mode == draft.node.attributes.end() || std::get<std::string>(mode->second) == "nearest";
-  if (held == nullptr || held->dtype() != DType::F32 || !is_nearest) return;
+  if (!is_nearest || (held == nullptr && !may_shrink) || (held != nullptr && held->dtype() != DType::F32)) return;
+  if (held == nullptr) {
+    const ValueId one = draft.constant(Tensor::from<float>({1}, {1.0F}));
+    const ValueId growing = draft.add("Max", {scales, one});
+    resize_twice(draft, growing, draft.add("Min", {scales, one}));
+    return;
+  }
   std::vector<float> growing, shrinking;
   for (const float scale : held->span<float>()) {
     growing.push_back(std::max(scale, 1.0F));
@@ -31,10 +44,25 @@ void move_scales(NodeDraft& draft, ValueId scales) {
   const auto count = static_cast<int64_t>(growing.size());
   if (!std::ranges::all_of(growing, is_one)) {
     const ValueId first = draft.constant(Tensor::from<float>({count}, std::span<const float>(growing)));
-    draft.set_input(0, draft.add("Resize", {draft.input(0), no_value, first}, draft.node.attributes));
-    draft.set_input(2, draft.constant(Tensor::from<float>({count}, std::span<const float>(shrinking))));
+    resize_twice(draft, first, draft.constant(Tensor::from<float>({count}, std::span<const float>(shrinking))));
+    return;
   }
   draft.set("nearest_mode", std::string("ceil"));
+}
+
+// The coordinate for nearest neighbors that opset 13 dropped, (i + 0.5) / scale, is that of half_pixel plus 0.5: what is rounded down of
+// it is half_pixel's rounded with halves up, and what is rounded with halves down is half_pixel's rounded up.
+void modernize_old_half_pixel(NodeDraft& draft) {
+  const auto found = draft.node.attributes.find("coordinate_transformation_mode");
+  const auto* const coordinates = found == draft.node.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
+  if (coordinates == nullptr || *coordinates != "tf_half_pixel_for_nn") return;
+  const auto mode = draft.take<std::string>("mode", "nearest");
+  const auto nearest = draft.take<std::string>("nearest_mode", "round_prefer_floor");
+  if (mode != "nearest" || (nearest != "floor" && nearest != "round_prefer_floor")) {
+    fail(ErrorKind::Unsupported, "tf_half_pixel_for_nn with mode ", mode, " and nearest_mode ", nearest, " is not supported");
+  }
+  draft.set("coordinate_transformation_mode", std::string("half_pixel"));
+  draft.set("nearest_mode", std::string(nearest == "floor" ? "round_prefer_ceil" : "ceil"));
 }
 
 }  // namespace
@@ -51,14 +79,14 @@ void modernize_upsample(NodeDraft& draft) {
   if (scales == no_value) fail(ErrorKind::InvalidModel, "it has no scales");
   draft.node.op = "Resize";
   set_old_coordinates(draft);
-  move_scales(draft, scales);
+  move_scales(draft, scales, false);
 }
 
 void modernize_resize(NodeDraft& draft) {
   if (draft.opset < 11) {
     if (draft.input(1) == no_value) fail(ErrorKind::InvalidModel, "it has no scales");
     set_old_coordinates(draft);
-    move_scales(draft, draft.input(1));
+    move_scales(draft, draft.input(1), true);
     return;
   }
   // What is not given was once an empty tensor.
@@ -67,15 +95,7 @@ void modernize_resize(NodeDraft& draft) {
     if (held != nullptr && held->elements() == 0) draft.set_input(i, no_value);
   }
   while (!draft.node.inputs.empty() && draft.node.inputs.back() == no_value) draft.node.inputs.pop_back();
-  // The mode for nearest neighbours that opset 13 dropped: floor((i + 0.5) / scale), which is half_pixel with halves rounded up.
-  const auto found = draft.node.attributes.find("coordinate_transformation_mode");
-  const auto* const mode = found == draft.node.attributes.end() ? nullptr : std::get_if<std::string>(&found->second);
-  if (mode != nullptr && *mode == "tf_half_pixel_for_nn") {
-    const auto nearest = draft.take<std::string>("nearest_mode", "round_prefer_floor");
-    if (nearest != "floor") fail(ErrorKind::Unsupported, "tf_half_pixel_for_nn with nearest_mode ", nearest, " is not supported");
-    draft.set("coordinate_transformation_mode", std::string("half_pixel"));
-    draft.set("nearest_mode", std::string("round_prefer_ceil"));
-  }
+  modernize_old_half_pixel(draft);
 }
 
 }  // namespace unmoor::onnx

@@ -15,6 +15,7 @@ void modernize_topk(NodeDraft& draft);
 void modernize_clip(NodeDraft& draft);
 void modernize_reshape(NodeDraft& draft);
 void modernize_dft(NodeDraft& draft);
+void modernize_constant_fill(NodeDraft& draft);
 
 // Changes of meaning (opset_meaning.cpp).
 void modernize_softmax(NodeDraft& draft);  // And LogSoftmax, Hardmax.
@@ -22,15 +23,20 @@ void modernize_dropout(NodeDraft& draft);
 void modernize_batch_normalization(NodeDraft& draft);
 void modernize_group_normalization(NodeDraft& draft);
 void modernize_scatter(NodeDraft& draft);
+void modernize_dynamic_slice(NodeDraft& draft);
 void modernize_grid_sample(NodeDraft& draft);
 void modernize_roi_align(NodeDraft& draft);
 void modernize_attention(NodeDraft& draft);
-void modernize_scan(NodeDraft& draft);
 void modernize_broadcast(NodeDraft& draft);  // Two-input operators before opset 7.
 void modernize_cast(NodeDraft& draft);
 void modernize_concat(NodeDraft& draft);
 void modernize_recurrent(NodeDraft& draft);
 void refuse_before_6(NodeDraft& draft);  // Operators whose form before opset 6 is too different.
+
+// Scan before opset 9 (opset_scan.cpp).
+void modernize_scan(NodeDraft& draft);
+// com.microsoft's FusedConv, FusedGemm, NhwcConv and NhwcFusedConv become the operators that were fused (contrib_fused.cpp).
+void split_fused(NodeDraft& draft);
 
 // Resize and Upsample (opset_resize.cpp).
 void modernize_resize(NodeDraft& draft);

@@ -49,24 +49,6 @@ void read_opset(std::string_view bytes, Opsets& opsets) {
   opsets[std::string(domain.empty() ? "ai.onnx" : domain)] = version;
 }
 
-void read_metadata(std::string_view bytes, std::map<std::string, std::string, std::less<>>& metadata) {
-  std::string_view key, value;
-  Message message(bytes, "StringStringEntryProto");
-  while (message.next()) {
-    switch (message.field()) {
-      case entry_field::key:
-        key = message.bytes();
-        break;
-      case entry_field::value:
-        value = message.bytes();
-        break;
-      default:
-        message.skip();
-    }
-  }
-  metadata[std::string(key)] = std::string(value);
-}
-
 // The payload fields of an AttributeProto.
 struct Payload {
   AttributeKind kind = AttributeKind::Undefined;
@@ -351,9 +333,11 @@ ModelDef Parser::model(std::string_view bytes) {
       case model_field::opset_import:
         read_opset(message.bytes(), result.opsets);
         break;
-      case model_field::metadata_props:
-        read_metadata(message.bytes(), result.metadata);
+      case model_field::metadata_props: {
+        const auto [key, value] = read_entry(message.bytes());
+        result.metadata[std::string(key)] = std::string(value);
         break;
+      }
       case model_field::functions:
         result.functions.push_back(function(message.bytes()));
         break;

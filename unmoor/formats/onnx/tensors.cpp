@@ -68,6 +68,8 @@ TensorType checked_type(const std::vector<int64_t>& dims, DType dtype) {
 }  // namespace
 
 struct TensorReader::Fields {
+  void read(std::string_view bytes);
+
   std::string_view name;
   std::vector<int64_t> dims;
   int64_t dtype = 0;
@@ -78,46 +80,45 @@ struct TensorReader::Fields {
   ExternalPlace place;
 };
 
-TensorReader::Fields TensorReader::read_fields(std::string_view bytes) {
-  Fields fields;
+void TensorReader::Fields::read(std::string_view bytes) {
   Message message(bytes, "TensorProto");
   while (message.next()) {
     switch (message.field()) {
       case tensor_field::name:
-        fields.name = message.bytes();
+        name = message.bytes();
         break;
       case tensor_field::dims:
-        message.append(fields.dims);
+        message.append(dims);
         break;
       case tensor_field::data_type:
-        fields.dtype = message.integer();
+        dtype = message.integer();
         break;
       case tensor_field::raw_data:
-        fields.raw = message.bytes();
+        raw = message.bytes();
         break;
       case tensor_field::float_data:
-        fields.floats.push_back(message.fixed(sizeof(float)));
+        floats.push_back(message.fixed(sizeof(float)));
         break;
       case tensor_field::double_data:
-        fields.doubles.push_back(message.fixed(sizeof(double)));
+        doubles.push_back(message.fixed(sizeof(double)));
         break;
       case tensor_field::int32_data:
-        message.append(fields.int32s);
+        message.append(int32s);
         break;
       case tensor_field::int64_data:
-        message.append(fields.int64s);
+        message.append(int64s);
         break;
       case tensor_field::uint64_data:
-        message.append(fields.uint64s);
+        message.append(uint64s);
         break;
       case tensor_field::string_data:
-        fields.strings.push_back(message.bytes());
+        strings.push_back(message.bytes());
         break;
       case tensor_field::data_location:
-        fields.is_external = message.integer() == 1;
+        is_external = message.integer() == 1;
         break;
       case tensor_field::external_data:
-        read_external_entry(message.bytes(), fields.place);
+        read_external_entry(message.bytes(), place);
         break;
       case tensor_field::segment:
         fail(ErrorKind::Unsupported, "tensors in segments are not supported");
@@ -125,18 +126,16 @@ TensorReader::Fields TensorReader::read_fields(std::string_view bytes) {
         message.skip();
     }
   }
-  return fields;
 }
 
 NamedTensor TensorReader::read(std::string_view bytes) {
-  std::string_view name;
+  Fields fields;
   try {
-    const Fields fields = read_fields(bytes);
-    name = fields.name;
+    fields.read(bytes);
     const DType dtype = dtype_of(fields.dtype);
-    return {name, decode(fields, checked_type(fields.dims, dtype))};
+    return {fields.name, decode(fields, checked_type(fields.dims, dtype))};
   } catch (Error& error) {
-    error.note(cat("in tensor '", name, "'"));
+    error.note(cat("in tensor '", fields.name, "'"));
     throw;
   }
 }

@@ -39,7 +39,6 @@ class TensorReader {
 
  private:
   struct Fields;
-  static Fields read_fields(std::string_view bytes);
   Tensor decode(const Fields& fields, TensorType type);
   Tensor in_place(TensorType type, std::string_view bytes);
   void read_ahead(const std::byte* from);

@@ -4,6 +4,7 @@
 #include <protozero/varint.hpp>
 
 #include "unmoor/base/error.h"
+#include "unmoor/formats/onnx/fields.h"
 
 namespace unmoor::onnx {
 
@@ -96,6 +97,24 @@ void Message::skip() {
   } else {
     checked([this] { reader_.skip(); });
   }
+}
+
+Entry read_entry(std::string_view bytes) {
+  Entry entry;
+  Message message(bytes, "StringStringEntryProto");
+  while (message.next()) {
+    switch (message.field()) {
+      case entry_field::key:
+        entry.key = message.bytes();
+        break;
+      case entry_field::value:
+        entry.value = message.bytes();
+        break;
+      default:
+        message.skip();
+    }
+  }
+  return entry;
 }
 
 }  // namespace unmoor::onnx

@@ -39,4 +39,10 @@ class Message {
   const char* kind_;
 };
 
+// A StringStringEntryProto; what it lacks is empty. Both point into `bytes`.
+struct Entry {
+  std::string_view key, value;
+};
+Entry read_entry(std::string_view bytes);
+
 }  // namespace unmoor::onnx

@@ -16,8 +16,6 @@ namespace {
 using namespace onnx;
 using protozero::pbf_writer;
 
-constexpr size_t most_bytes = (size_t{1} << 31) - (size_t{1} << 20);  // What protobuf can hold, less some room.
-
 // Attention came with opset 23; later ones added inputs and attributes.
 int64_t attention_opset(const Node& node) {
   constexpr size_t mask = 3, nonpad = 6;
@@ -53,12 +51,20 @@ OpName split(const std::string& op) {
 }
 
 size_t constant_bytes(const Data& data) {
-  if (data.is_tensor()) return data.tensor().bytes().size();
-  size_t bytes = 0;
+  size_t bytes = data.is_tensor() ? data.tensor().bytes().size() : 0;
+  if (data.is_tensor() && data.tensor().dtype() == DType::String) {
+    for (const auto& text : data.tensor().strings()) bytes += text.size() + 2;
+  }
   if (data.is_sequence()) {
     for (const auto& item : data.sequence().items) bytes += constant_bytes(item);
   }
   return bytes;
+}
+
+bool has_body(const Node& node) {
+  return std::ranges::any_of(node.attributes, [](const auto& entry) {
+    return std::holds_alternative<SubGraph>(entry.second) || std::holds_alternative<std::vector<SubGraph>>(entry.second);
+  });
 }
 
 class Writer {
@@ -78,16 +84,29 @@ class Writer {
                        const std::vector<std::string>& captured);
   void write_body(pbf_writer writer, const Graph& body, const std::vector<std::string>& captured);
   void note(const Node& node);
+  void count(size_t bytes);  // Of constants. Fails with Unsupported where a file cannot hold them.
 
   std::unordered_set<std::string> taken_;
+  std::unordered_map<std::string, size_t> numbers_;  // By stem: the last one given out.
   std::map<std::string, int64_t> opsets_{{"", 23}};
   size_t bytes_ = 0;
 };
 
 std::string Writer::new_name(const std::string& wanted) {
-  std::string name = wanted.empty() ? "value" : wanted;
-  for (size_t number = 2; !taken_.insert(name).second; ++number) name = cat(wanted, '#', number);
+  const std::string stem = wanted.empty() ? "value" : wanted;
+  std::string name = stem;
+  if (taken_.insert(name).second) return name;
+  size_t& number = numbers_.try_emplace(stem, 1).first->second;
+  do {
+    name = cat(stem, '#', ++number);
+  } while (!taken_.insert(name).second);
   return name;
+}
+
+void Writer::count(size_t bytes) {
+  bytes_ += bytes;
+  if (bytes_ > most_bytes)
+    fail(ErrorKind::Unsupported, "the model's constants take more than the 2 GiB that an ONNX file can hold");
 }
 
 void Writer::note(const Node& node) {
@@ -110,9 +129,7 @@ void write_value(pbf_writer& writer, uint32_t field, const std::string& name, co
 }
 
 void Writer::write_constant(pbf_writer& writer, const Data& data, const std::string& name) {
-  bytes_ += constant_bytes(data);
-  if (bytes_ > most_bytes)
-    fail(ErrorKind::Unsupported, "the model's constants take more than the 2 GiB that an ONNX file can hold");
+  count(constant_bytes(data));
   if (data.is_tensor()) {
     write_tensor(pbf_writer(writer, graph_field::initializer), data.tensor(), name);
     return;
@@ -193,7 +210,8 @@ void Writer::write_node(pbf_writer& writer, const Graph& graph, const Node& node
   size_t inputs = node.inputs.size();
   std::vector<std::string> captured;
   const auto found = node.attributes.find("captures");
-  const bool has_captures = found != node.attributes.end() && std::holds_alternative<int64_t>(found->second);
+  // Without a body it is a foreign operator's own.
+  const bool has_captures = found != node.attributes.end() && std::holds_alternative<int64_t>(found->second) && has_body(node);
   if (has_captures) {
     const auto count = static_cast<size_t>(std::get<int64_t>(found->second));
     if (count > inputs)
@@ -248,6 +266,7 @@ void Writer::write_attribute(pbf_writer& writer, const std::string& name, const 
     for (const auto& item : *texts) inner.add_bytes(attribute_field::strings, item);
   } else if (const auto* tensor = std::get_if<Tensor>(&attribute)) {
     kind(AttributeKind::Tensor);
+    count(tensor->bytes().size());
     write_tensor(pbf_writer(inner, attribute_field::t), *tensor, "");
   } else if (const auto* type = std::get_if<Type>(&attribute)) {
     kind(AttributeKind::Type);

@@ -21,8 +21,8 @@ struct Header {
   int64_t width = 0, height = 0;
   bool from_top = false;
   uint32_t bits = 0, compression = None;
-  size_t pixels = 0;                      // Where they begin.
-  std::array<uint32_t, 3> masks{};        // Of red, green and blue, where a pixel has 16 or 32 bits.
+  size_t pixels = 0;                // Where they begin.
+  std::array<uint32_t, 3> masks{};  // Of red, green and blue, where a pixel has 16 or 32 bits.
   std::vector<std::array<uint8_t, 3>> palette = {};
 };
 
@@ -49,12 +49,17 @@ void read_palette(Bytes file, size_t header_bytes, uint32_t declared, Header& he
 bool fits(const Header& header) {
   const auto is_one_of = [&](std::initializer_list<uint32_t> bits) { return std::ranges::find(bits, header.bits) != bits.end(); };
   switch (header.compression) {
-    case None: return is_one_of({1, 2, 4, 8, 16, 24, 32});
-    case Rle8: return header.bits == 8;
-    case Rle4: return header.bits == 4;
+    case None:
+      return is_one_of({1, 2, 4, 8, 16, 24, 32});
+    case Rle8:
+      return header.bits == 8;
+    case Rle4:
+      return header.bits == 4;
     case Masks:
-    case MasksWithAlpha: return is_one_of({16, 32});
-    default: return false;
+    case MasksWithAlpha:
+      return is_one_of({16, 32});
+    default:
+      return false;
   }
 }
 
@@ -119,7 +124,9 @@ bool unpack_runs(Bytes data, const Header& header, Image& image) {
   int64_t row = 0;
   const auto put = [&](size_t at, size_t i) {  // Pixel `i` of those packed from byte `at` on.
     const auto shift = header.bits == 8 ? 0U : 4U * (1 - static_cast<unsigned>(i % 2));
-    if (x < header.width && row < header.height) set_pixel(image, header, x, row, listed(header, (byte_at(data, at + i / per_byte) >> shift) & (header.bits == 8 ? 255U : 15U)));
+    if (x < header.width && row < header.height)
+      set_pixel(image, header, x, row,
+                listed(header, (byte_at(data, at + i / per_byte) >> shift) & (header.bits == 8 ? 255U : 15U)));
     ++x;
   };
   for (size_t at = 0; at + 2 <= data.size();) {
@@ -152,14 +159,16 @@ std::optional<Image> decode_bmp(Bytes file) {
   if (!header || header->pixels > file.size()) return std::nullopt;
   const Bytes data = file.subspan(header->pixels);
   const bool runs = header->compression == Rle8 || header->compression == Rle4;
-  const auto row_bytes = static_cast<uint64_t>((std::max<int64_t>(header->width, 0) * header->bits + 31) / 32 * 4);  // Padded to 32 bits.
+  const auto row_bytes =
+      static_cast<uint64_t>((std::max<int64_t>(header->width, 0) * header->bits + 31) / 32 * 4);  // Padded to 32 bits.
   if (!runs && row_bytes * static_cast<uint64_t>(header->height) > data.size()) return std::nullopt;
   auto image = new_image(header->height, header->width);
   if (!image) return image;
   if (runs) return unpack_runs(data, *header, *image) ? image : std::nullopt;
   for (int64_t row = 0; row < header->height; ++row) {
     const Bytes line = data.subspan(static_cast<size_t>(row) * row_bytes, row_bytes);
-    for (int64_t x = 0; x < header->width; ++x) set_pixel(*image, *header, x, row, pixel_at(line, *header, static_cast<size_t>(x)));
+    for (int64_t x = 0; x < header->width; ++x)
+      set_pixel(*image, *header, x, row, pixel_at(line, *header, static_cast<size_t>(x)));
   }
   return image;
 }

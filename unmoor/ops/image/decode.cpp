@@ -2,13 +2,15 @@
 #include <array>
 #include <string_view>
 
-#include "unmoor/base/error.h"
+#include "unmoor/base/memory.h"
 #include "unmoor/ops/image/image.h"
+#include "unmoor/tensor/shape.h"
 
 namespace unmoor {
 namespace {
 
-constexpr int64_t most_pixels = int64_t{1} << 28;
+// What decoding takes for a pixel: its result, and the library's own samples.
+constexpr int64_t pixel_bytes = 16;
 
 using std::string_view_literals::operator""sv;
 
@@ -52,11 +54,10 @@ std::optional<Image> decode_image(Bytes file) {
 
 std::optional<Image> new_image(int64_t height, int64_t width) {
   if (height < 1 || width < 1) return std::nullopt;
-  if (height > most_pixels / width) {
-    fail(ErrorKind::InvalidArgument, "an image of ", height, " by ", width, " pixels is larger than the 2^28 pixels that are decoded");
-  }
+  const Shape pixels{height, width, pixel_bytes};
+  check_memory(static_cast<size_t>(pixels.elements()));
   Image image{height, width, {}};
-  image.rgb.resize(static_cast<size_t>(3 * height * width));
+  image.rgb.resize(static_cast<size_t>(pixels.elements() / pixel_bytes * 3));
   return image;
 }
 

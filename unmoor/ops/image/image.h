@@ -8,7 +8,8 @@
 
 namespace unmoor {
 
-// Pixels in rows from the top, red, green and blue of each. Transparency is dropped, not blended; deeper samples are scaled to 8 bits.
+// Pixels in rows from the top, red, green and blue of each. Transparency is dropped, not blended; deeper samples are scaled to 8
+// bits.
 struct Image {
   int64_t height = 0;
   int64_t width = 0;
@@ -17,9 +18,9 @@ struct Image {
 
 using Bytes = std::span<const std::byte>;
 
-// A file in memory: BMP, JPEG, JPEG 2000, PNG, PNM (PBM, PGM, PPM), TIFF (its first page) or WebP, told by its first bytes. Empty if it is
-// none of these or cannot be decoded whole. Fails with Unsupported if the format's library is not on this system, and with InvalidArgument
-// on an image of more than 2^28 pixels.
+// A file in memory: BMP, JPEG, JPEG 2000, PNG, PNM (PBM, PGM, PPM), TIFF (its first page) or WebP, told by its first bytes. Empty
+// if it is none of these or cannot be decoded whole. Fails with Unsupported if the format's library is not on this system, and
+// with OutOfMemory where decoding could pass the memory limit.
 std::optional<Image> decode_image(Bytes file);
 
 // One format each. The compressed ones open their library at first use.
@@ -31,7 +32,7 @@ std::optional<Image> decode_pnm(Bytes file);
 std::optional<Image> decode_tiff(Bytes file);
 std::optional<Image> decode_webp(Bytes file);
 
-// An image of this size, black. Empty if a side is not positive. Fails with InvalidArgument over 2^28 pixels.
+// An image of this size, black. Empty if a side is not positive. Fails with OutOfMemory as decode_image does.
 std::optional<Image> new_image(int64_t height, int64_t width);
 
 // Scales a sample of [0, most] to [0, 255], to the nearest; above `most` is 255.

@@ -45,13 +45,15 @@ std::optional<Image> decode_jpeg(Bytes file) {
   int height = 0;
   int subsampling = 0;
   int color = 0;
-  if (handle == nullptr || turbo.header(handle.get(), data, file.size(), &width, &height, &subsampling, &color) != 0) return std::nullopt;
+  if (handle == nullptr || turbo.header(handle.get(), data, file.size(), &width, &height, &subsampling, &color) != 0)
+    return std::nullopt;
   auto image = new_image(height, width);
   if (!image) return image;
   const bool cmyk = color == color_cmyk || color == color_ycck;
   std::vector<uint8_t> four(cmyk ? image->rgb.size() / 3 * 4 : 0);
   unsigned char* const to = cmyk ? four.data() : image->rgb.data();
-  if (turbo.decode(handle.get(), data, file.size(), to, width, 0, height, cmyk ? format_cmyk : format_rgb, flags) != 0) return std::nullopt;
+  if (turbo.decode(handle.get(), data, file.size(), to, width, 0, height, cmyk ? format_cmyk : format_rgb, flags) != 0)
+    return std::nullopt;
   if (cmyk) add_cmyk(four, *image);
   return image;
 }

@@ -43,7 +43,8 @@ struct OpenJpeg {
   void (*on_read)(Stream*, Transfer) = codec.function<void(Stream*, Transfer)>("opj_stream_set_read_function");
   void (*on_skip)(Stream*, Skip) = codec.function<void(Stream*, Skip)>("opj_stream_set_skip_function");
   void (*on_seek)(Stream*, Seek) = codec.function<void(Stream*, Seek)>("opj_stream_set_seek_function");
-  void (*set_data)(Stream*, void*, void (*)(void*)) = codec.function<void(Stream*, void*, void (*)(void*))>("opj_stream_set_user_data");
+  void (*set_data)(Stream*, void*,
+                   void (*)(void*)) = codec.function<void(Stream*, void*, void (*)(void*))>("opj_stream_set_user_data");
   void (*set_length)(Stream*, uint64_t) = codec.function<void(Stream*, uint64_t)>("opj_stream_set_user_data_length");
   Decoder* (*new_decoder)(int) = codec.function<Decoder*(int)>("opj_create_decompress");
   void (*free_decoder)(Decoder*) = codec.function<void(Decoder*)>("opj_destroy_codec");
@@ -102,7 +103,8 @@ uint8_t sample(const Component& component, uint32_t x, uint32_t y) {
 
 uint8_t rounded(double value) { return static_cast<uint8_t>(std::clamp(std::nearbyint(value), 0.0, 255.0)); }
 
-// Red, green and blue from what the components hold: gray, RGB, YCbCr (ITU-R BT.601, as JFIF has it) or CMYK; a last one may be alpha.
+// Red, green and blue from what the components hold: gray, RGB, YCbCr (ITU-R BT.601, as JFIF has it) or CMYK; a last one may be
+// alpha.
 std::array<uint8_t, 3> color(const Picture& picture, uint32_t x, uint32_t y) {
   const auto at = [&](size_t i) { return sample(picture.component[i], x, y); };
   if (picture.components < 3) return {at(0), at(0), at(0)};
@@ -133,11 +135,13 @@ std::optional<Image> decode_jpeg2000(Bytes file) {
   const auto parameters = std::make_unique<Parameters>();
   lib.set_defaults(parameters.get());
   Picture* found = nullptr;
-  const bool begun = lib.set_up(decoder.get(), parameters.get()) != 0 && lib.read_header(stream.get(), decoder.get(), &found) != 0;
+  const bool begun =
+      lib.set_up(decoder.get(), parameters.get()) != 0 && lib.read_header(stream.get(), decoder.get(), &found) != 0;
   const std::unique_ptr<Picture, void (*)(Picture*)> picture(found, lib.free_picture);
   if (!begun || picture == nullptr || !is_supported(*picture)) return std::nullopt;
   auto image = new_image(int64_t{picture->y1} - picture->y0, int64_t{picture->x1} - picture->x0);
-  if (!image || lib.decode(decoder.get(), stream.get(), picture.get()) == 0 || lib.finish(decoder.get(), stream.get()) == 0) return std::nullopt;
+  if (!image || lib.decode(decoder.get(), stream.get(), picture.get()) == 0 || lib.finish(decoder.get(), stream.get()) == 0)
+    return std::nullopt;
   if (!is_supported(*picture)) return std::nullopt;
   for (uint32_t i = 0; i < picture->components; ++i) {
     const Component& each = picture->component[i];

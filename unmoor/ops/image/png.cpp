@@ -25,9 +25,10 @@ constexpr uint32_t flag_16_bit_srgb = 4;  // Samples of 16 bits are no more line
 
 struct Png {
   Codec codec{"PNG", std::array<const char*, 1>{"libpng16.so.16"}};
-  int (*begin)(PngImage*, const void*, size_t) = codec.function<int(PngImage*, const void*, size_t)>("png_image_begin_read_from_memory");
-  int (*finish)(PngImage*, const void*, void*, int32_t, void*) =
-      codec.function<int(PngImage*, const void*, void*, int32_t, void*)>("png_image_finish_read");
+  int (*begin)(PngImage*, const void*,
+               size_t) = codec.function<int(PngImage*, const void*, size_t)>("png_image_begin_read_from_memory");
+  int (*finish)(PngImage*, const void*, void*, int32_t,
+                void*) = codec.function<int(PngImage*, const void*, void*, int32_t, void*)>("png_image_finish_read");
   void (*free)(PngImage*) = codec.function<void(PngImage*)>("png_image_free");
 };
 
@@ -37,8 +38,8 @@ constexpr size_t signature_bytes = 8;
 std::vector<std::byte> without_color_spaces(Bytes file) {
   std::vector<std::byte> kept(file.begin(), file.begin() + static_cast<std::ptrdiff_t>(std::min(file.size(), signature_bytes)));
   for (size_t at = signature_bytes; at + 12 <= file.size();) {
-    const size_t length = (size_t{byte_at(file, at)} << 24) + (size_t{byte_at(file, at + 1)} << 16) + (size_t{byte_at(file, at + 2)} << 8) +
-                          byte_at(file, at + 3);
+    const size_t length = (size_t{byte_at(file, at)} << 24) + (size_t{byte_at(file, at + 1)} << 16) +
+                          (size_t{byte_at(file, at + 2)} << 8) + byte_at(file, at + 3);
     const Bytes chunk = file.subspan(at, std::min(length + 12, file.size() - at));
     const std::string_view name(reinterpret_cast<const char*>(chunk.data()) + 4, 4);
     const bool dropped = name == "gAMA" || name == "cHRM" || name == "sRGB" || name == "iCCP" || name == "sBIT";

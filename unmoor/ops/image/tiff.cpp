@@ -39,8 +39,8 @@ struct TiffLibrary {
   OpenFile* open = codec.function<OpenFile>("TIFFClientOpenExt");
   void (*close)(Tiff*) = codec.function<void(Tiff*)>("TIFFClose");
   int (*field)(Tiff*, uint32_t, ...) = codec.function<int(Tiff*, uint32_t, ...)>("TIFFGetField");
-  int (*read)(Tiff*, uint32_t, uint32_t, uint32_t*, int, int) =
-      codec.function<int(Tiff*, uint32_t, uint32_t, uint32_t*, int, int)>("TIFFReadRGBAImageOriented");
+  int (*read)(Tiff*, uint32_t, uint32_t, uint32_t*, int,
+              int) = codec.function<int(Tiff*, uint32_t, uint32_t, uint32_t*, int, int)>("TIFFReadRGBAImageOriented");
 };
 
 // A file in memory, and where it is read.
@@ -104,12 +104,13 @@ std::optional<Image> decode_tiff(Bytes file) {
   lib.limit_memory(options.get(), largest_allocation);
   lib.on_error(options.get(), say_nothing, nullptr);
   lib.on_warning(options.get(), say_nothing, nullptr);
-  const std::unique_ptr<Tiff, void (*)(Tiff*)> tiff(lib.open("image", "rm", &memory, read_memory, write_nothing, seek_memory, keep_open,
-                                                             memory_size, map_nothing, unmap_nothing, options.get()),
+  const std::unique_ptr<Tiff, void (*)(Tiff*)> tiff(lib.open("image", "rm", &memory, read_memory, write_nothing, seek_memory,
+                                                             keep_open, memory_size, map_nothing, unmap_nothing, options.get()),
                                                     lib.close);
   uint32_t width = 0;
   uint32_t height = 0;
-  if (tiff == nullptr || lib.field(tiff.get(), tag_width, &width) == 0 || lib.field(tiff.get(), tag_height, &height) == 0) return std::nullopt;
+  if (tiff == nullptr || lib.field(tiff.get(), tag_width, &width) == 0 || lib.field(tiff.get(), tag_height, &height) == 0)
+    return std::nullopt;
   auto image = new_image(height, width);
   if (!image) return image;
   std::vector<uint32_t> pixels(image->rgb.size() / 3);  // Red in the lowest byte.

@@ -10,8 +10,8 @@ namespace {
 struct WebP {
   Codec codec{"WebP", std::array<const char*, 1>{"libwebp.so.7"}};
   int (*size)(const uint8_t*, size_t, int*, int*) = codec.function<int(const uint8_t*, size_t, int*, int*)>("WebPGetInfo");
-  uint8_t* (*decode)(const uint8_t*, size_t, uint8_t*, size_t, int) =
-      codec.function<uint8_t*(const uint8_t*, size_t, uint8_t*, size_t, int)>("WebPDecodeRGBInto");
+  uint8_t* (*decode)(const uint8_t*, size_t, uint8_t*, size_t,
+                     int) = codec.function<uint8_t*(const uint8_t*, size_t, uint8_t*, size_t, int)>("WebPDecodeRGBInto");
 };
 
 }  // namespace

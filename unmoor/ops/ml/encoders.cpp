@@ -1,4 +1,4 @@
-#include <array>
+#include <algorithm>
 #include <cmath>
 #include <optional>
 #include <set>
@@ -139,6 +139,9 @@ std::vector<Type> infer_label_encoder(const OpCall& call) {
   const Tensor values = list_of(call, "values", float_output(call));
   if (keys.dtype() != data.dtype)
     fail(ErrorKind::InvalidModel, title(call), ": the keys are ", keys.dtype(), ", but the input is ", data.dtype);
+  if (std::ranges::find(label_types(), values.dtype()) == label_types().end()) {
+    fail(ErrorKind::InvalidModel, title(call), ": values cannot be ", values.dtype());
+  }
   if (keys.elements() != values.elements()) {
     fail(ErrorKind::InvalidModel, title(call), ": there are ", keys.elements(), " keys for ", values.elements(), " values");
   }

@@ -3,6 +3,7 @@
 #include <limits>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/memory.h"
 #include "unmoor/ops/ml/ml.h"
 #include "unmoor/ops/moving.h"
 #include "unmoor/ops/onnx_dtype.h"
@@ -44,7 +45,7 @@ void run_extractor(const OpCall& call, std::span<const Data> in, Outputs& out) {
   check_places(call, places, width);
   const ElementCopy copy(data, result);
   int64_t to = 0;
-  for (int64_t row = 0; row < static_cast<int64_t>(split.outer); ++row) {
+  for (int64_t row = 0; row < static_cast<int64_t>(split.outer) && !places.empty(); ++row) {
     for (const int64_t place : places) copy(row * width + place, to++);
   }
 }
@@ -99,9 +100,10 @@ void run_vectorizer(const OpCall& call, std::span<const Data> in, Outputs& out) 
   const std::vector<int64_t> widths = widths_of(known);
   const auto count = static_cast<size_t>(result.shape()[0]);
   const auto width = static_cast<size_t>(result.shape()[1]);
-  std::vector<double> y(count * width);
+  check_memory(result.elements() * sizeof(double));
+  std::vector<double> y(result.elements());
   size_t start = 0;
-  for (size_t i = 0; i < in.size(); ++i) {
+  for (size_t i = 0; i < in.size() && width > 0; ++i) {
     const std::vector<double> x = doubles(in[i].tensor());
     const auto from = static_cast<size_t>(rows_of(call, in[i].tensor().shape()).width);
     const size_t taken = std::min(from, static_cast<size_t>(widths[i]));

@@ -43,20 +43,23 @@ size_t Forest::leaf_of(int32_t root, std::span<const double> row) const {
   return static_cast<size_t>(~at);
 }
 
-void Forest::score(std::span<const double> row, Aggregate how, std::span<double> scores) const {
+void Forest::score(std::span<const double> rows, size_t width, Aggregate how, std::span<double> scores) const {
   std::ranges::fill(scores, 0);
+  const size_t count = scores.size() / targets;
   std::vector<bool> voted(how == Aggregate::Min || how == Aggregate::Max ? scores.size() : 0);
-  for (const int32_t root : roots) {
-    const size_t leaf = leaf_of(root, row);
-    for (size_t i = first_votes[leaf]; i < first_votes[leaf + 1]; ++i) {
-      double& score = scores[votes[i].target];
-      if (voted.empty()) {
-        score += votes[i].weight;
-      } else if (!voted[votes[i].target]) {
-        score = votes[i].weight;
-        voted[votes[i].target] = true;
-      } else {
-        score = how == Aggregate::Min ? std::min(score, votes[i].weight) : std::max(score, votes[i].weight);
+  for (const int32_t root : roots) {  // Tree by tree, since a tree fits into a cache.
+    for (size_t row = 0; row < count; ++row) {
+      const size_t leaf = leaf_of(root, rows.subspan(row * width, width));
+      for (size_t i = first_votes[leaf]; i < first_votes[leaf + 1]; ++i) {
+        const size_t at = row * targets + votes[i].target;
+        if (voted.empty()) {
+          scores[at] += votes[i].weight;
+        } else if (!voted[at]) {
+          scores[at] = votes[i].weight;
+          voted[at] = true;
+        } else {
+          scores[at] = how == Aggregate::Min ? std::min(scores[at], votes[i].weight) : std::max(scores[at], votes[i].weight);
+        }
       }
     }
   }

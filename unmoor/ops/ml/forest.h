@@ -41,8 +41,8 @@ struct Forest {
   size_t features = 0;  // That a row must have at least.
 
   size_t leaf_of(int32_t root, std::span<const double> row) const;
-  // Replaces `scores`, one a target: 0 where no leaf that the row comes to votes.
-  void score(std::span<const double> row, Aggregate how, std::span<double> scores) const;
+  // Replaces `scores`, [rows, targets]: 0 where no leaf that the row comes to votes. `rows` are [rows, width].
+  void score(std::span<const double> rows, size_t width, Aggregate how, std::span<double> scores) const;
 };
 
 // Sorts votes by leaf. `leaves` names the leaf of each vote.

@@ -132,7 +132,7 @@ void run_classifier(const OpCall& call, std::span<const Data> in, Outputs& out) 
       line[0] = -sums[row];
       line[1] = sums[row];
     } else {
-      std::copy_n(sums.data() + row * columns, columns, line.begin());
+      for (size_t k = 0; k < columns; ++k) line[k] = sums[row * columns + k];
     }
     places[row] = columns > 1 ? top_class(line) : line[0] > 0 ? 0 : -1;
     transform(how, line);

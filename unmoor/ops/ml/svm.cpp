@@ -101,7 +101,8 @@ struct Svm {
 std::vector<size_t> starts_of(const OpCall& call) {
   std::vector<size_t> starts{0};
   for (const int64_t count : call.integers("vectors_per_class")) {
-    if (count < 0 || count > (int64_t{1} << 40)) fail(ErrorKind::InvalidModel, title(call), ": vectors_per_class has ", count);
+    constexpr size_t most = size_t{1} << 40;
+    if (count < 0 || static_cast<size_t>(count) > most - starts.back()) fail(ErrorKind::InvalidModel, title(call), ": vectors_per_class has ", count);
     starts.push_back(starts.back() + static_cast<size_t>(count));
   }
   if (starts.back() == 0) starts.clear();

@@ -69,8 +69,7 @@ TreeModel ensemble_model(const OpCall& call) {
 
 }  // namespace
 
-int64_t TreeModel::predict(std::span<const double> row, std::span<double> scores) const {
-  forest.score(row, how, scores);
+int64_t TreeModel::finish(std::span<double> scores) const {
   for (size_t k = 0; k < base.size(); ++k) scores[one_sided && !for_first ? 1 : k] += base[k];
   int64_t place = -1;
   if (labels.size() == 1) {
@@ -87,6 +86,11 @@ int64_t TreeModel::predict(std::span<const double> row, std::span<double> scores
   }
   transform(post, scores);
   return place;
+}
+
+void TreeModel::predict(std::span<const double> rows, size_t width, std::span<double> scores, std::span<int64_t> places) const {
+  forest.score(rows, width, how, scores);
+  for (size_t i = 0; i < places.size(); ++i) places[i] = finish(scores.subspan(i * forest.targets, forest.targets));
 }
 
 TreeModel tree_model(const OpCall& call) {

@@ -25,9 +25,12 @@ struct TreeModel {
   bool for_first = false;
   bool is_probability = false;
 
-  // Replaces `scores`, one a target, by a row's. Returns the place of its label; -1 if there are no labels, or one that has no
-  // positive score.
-  int64_t predict(std::span<const double> row, std::span<double> scores) const;
+  // Replaces `scores`, [rows, targets], and `places`, one a row: the place of its label; -1 if there are no labels, or one that
+  // has no positive score. `rows` are [rows, width].
+  void predict(std::span<const double> rows, size_t width, std::span<double> scores, std::span<int64_t> places) const;
+
+ private:
+  int64_t finish(std::span<double> scores) const;  // Of one row, from the votes.
 };
 
 // The model of a call whose operator is one of the three, checked. Fails with InvalidModel on what is none.

@@ -39,10 +39,7 @@ void run_trees(const OpCall& call, std::span<const Data> in, Outputs& out) {
   check_memory(scores.elements() * sizeof(double));
   std::vector<double> values(scores.elements());
   std::vector<int64_t> places(rows);
-  for (size_t row = 0; row < rows; ++row) {
-    const size_t columns = model.forest.targets;
-    places[row] = model.predict(std::span(x).subspan(row * width, width), std::span(values).subspan(row * columns, columns));
-  }
+  model.predict(x, width, values, places);
   store(scores, std::span<const double>(values));
   if (is_classifier(call)) put_labels(call, out, model.labels, places);
   const size_t last = is_classifier(call) ? 1 : 0;

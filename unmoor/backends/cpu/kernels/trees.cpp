@@ -1,3 +1,5 @@
+#include <algorithm>
+
 #include "unmoor/backends/cpu/kernels/families.h"
 #include "unmoor/backends/cpu/kernels/walk.h"
 #include "unmoor/ops/ml/tree_model.h"
@@ -5,6 +7,8 @@
 namespace unmoor::cpu {
 
 namespace {
+
+constexpr size_t block = 64;  // Rows that go through a tree while a cache holds it.
 
 bool is_plain_float(DType dtype) { return dtype == DType::F32 || dtype == DType::F64; }
 
@@ -36,21 +40,22 @@ void store_at(std::byte* to, DType dtype, size_t i, double value) {
 // A prepared call: the trees were read and checked once.
 struct Trees {
   ml::TreeModel model;
-  size_t rows, width, labels_at, scores_at;
+  size_t rows, width, scores_at;
   DType from, to;
 
   void predict(const KernelArgs& args, size_t begin, size_t end) const {
     const size_t columns = model.forest.targets;
+    const size_t count = end - begin;
+    std::vector<double> x(count * width);
+    std::vector<double> scores(count * columns);
+    std::vector<int64_t> places(count);
+    for (size_t i = 0; i < x.size(); ++i) x[i] = number_at(args.inputs[0].host(), from, begin * width + i);
+    model.predict(x, width, scores, places);
     std::byte* const scores_to = scores_at < args.outputs.size() ? args.outputs[scores_at].host() : nullptr;
-    std::byte* const labels_to = model.labels.size() == 0 ? nullptr : args.outputs[labels_at].host();
-    std::vector<double> row(width);
-    std::vector<double> scores(columns);
-    for (size_t i = begin; i < end; ++i) {
-      for (size_t k = 0; k < width; ++k) row[k] = number_at(args.inputs[0].host(), from, i * width + k);
-      const int64_t place = model.predict(row, scores);
-      if (labels_to != nullptr)
-        reinterpret_cast<int64_t*>(labels_to)[i] = place < 0 ? 0 : model.labels.numbers[static_cast<size_t>(place)];
-      for (size_t k = 0; scores_to != nullptr && k < columns; ++k) store_at(scores_to, to, i * columns + k, scores[k]);
+    for (size_t i = 0; scores_to != nullptr && i < scores.size(); ++i) store_at(scores_to, to, begin * columns + i, scores[i]);
+    auto* const labels_to = model.labels.size() == 0 ? nullptr : reinterpret_cast<int64_t*>(args.outputs[0].host());
+    for (size_t i = 0; labels_to != nullptr && i < count; ++i) {
+      labels_to[begin + i] = places[i] < 0 ? 0 : model.labels.numbers[static_cast<size_t>(places[i])];
     }
   }
 };
@@ -60,10 +65,10 @@ Prepared prepare_trees(const OpCall& call, Device& device) {
   const size_t scores_at = score_output(call);
   const DType to = call.wants_output(scores_at) ? call.output(scores_at).dtype : DType::F32;
   const auto trees = std::make_shared<const Trees>(Trees{ml::tree_model(call), static_cast<size_t>(shape[0]),
-                                                         static_cast<size_t>(shape[1]), 0, scores_at, call.input(0).dtype, to});
-  const size_t steps = trees->model.forest.roots.size() * 16 + trees->width;  // Of a row, about.
-  return {.run = [&machine = machine_of(device), trees, steps](Stream&, const KernelArgs& args) {
-    machine.pool().ranges(trees->rows, 16384 / (steps + 1) + 1, [&](size_t begin, size_t end) { trees->predict(args, begin, end); });
+                                                         static_cast<size_t>(shape[1]), scores_at, call.input(0).dtype, to});
+  return {.run = [&machine = machine_of(device), trees](Stream&, const KernelArgs& args) {
+    machine.pool().each((trees->rows + block - 1) / block,
+                        [&](size_t i) { trees->predict(args, i * block, std::min(trees->rows, (i + 1) * block)); });
   }};
 }
 

@@ -115,6 +115,10 @@ Prepared prepare_clip(const OpCall& call, Device& device) {
     const float high = bound(2, infinity);
     const float* const x = reinterpret_cast<const float*>(args.inputs[0].host());
     float* const y = reinterpret_cast<float*>(args.outputs[0].host());
+    if (std::isnan(low) || std::isnan(high)) {
+      std::fill_n(y, n, std::isnan(high) ? high : low);
+      return;
+    }
     machine.pool().ranges(n, 16384, [&](size_t begin, size_t end) { loop(x + begin, y + begin, end - begin, low, high); });
   }};
 }
