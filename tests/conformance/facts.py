@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Independent answers to conformance cases: made once by other implementations, kept as facts, checked against the reference in ./test.
 
-  tests/conformance/facts.py make  --unmoor build/release/unmoor     asks the onnx package's evaluator in float64, ONNX Runtime, PyTorch
+  tests/conformance/facts.py make  --unmoor build/release/unmoor     asks the onnx package's evaluator in float64 and ONNX Runtime
   tests/conformance/facts.py check --unmoor build/release/unmoor     compares the reference's outputs with what is kept
 
 A fact is a line of facts.jsonl: the case, who answered, and by output dtype, shape and up to eight elements. What an answerer computed in
@@ -15,6 +15,7 @@ import json
 import math
 import multiprocessing
 import pathlib
+import resource
 import subprocess
 import sys
 import tempfile
@@ -31,7 +32,8 @@ WIDENED = {TensorProto.FLOAT, TensorProto.FLOAT16, TensorProto.BFLOAT16}
 FLOATS = {np.dtype(np.float64): (52, -1022), np.dtype(np.float32): (23, -126), np.dtype(np.float16): (10, -14), np.dtype(ml_dtypes.bfloat16): (7, -126)}
 STEPS = 2
 SAMPLES = 8
-PATIENCE = 10  # Seconds for all answers to a case.
+MOST_BYTES = 4 << 30  # Of an answerer's process.
+PATIENCE = 5  # Seconds for all answers to a case.
 # |answer - reference| <= tolerance * (rms + |answer|) where the answerer computed in the stored dtype.
 USUAL = {np.dtype(np.float64): 1e-12, np.dtype(np.float32): 2e-5, np.dtype(np.float16): 2e-3, np.dtype(ml_dtypes.bfloat16): 1.6e-2}
 
@@ -225,11 +227,12 @@ def judge(folder, with_runtime):
 
 def serve(pipe):
     warnings.simplefilter("ignore")
+    resource.setrlimit(resource.RLIMIT_AS, (MOST_BYTES, MOST_BYTES))
     while True:
         folder, with_runtime = pipe.recv()
         try:
             pipe.send(judge(folder, with_runtime))
-        except ValueError:
+        except (ValueError, MemoryError):
             pipe.send(None)
 
 
