@@ -1,4 +1,6 @@
 """`conformance --onnx-tests`: ONNX's own layout, right, wrong and broken."""
+import os
+import shutil
 import sys
 import unittest
 from pathlib import Path
@@ -56,6 +58,17 @@ class OnnxTests(ProgramTest):
         self.assertEqual([case["verdict"] for case in found["cases"]], ["failed"] * 3 + ["passed"])
         self.assertIn("has 0 inputs", found["cases"][0]["detail"])
         self.run_tool("conformance", "--onnx-tests", self.folder / "none", status=2)
+
+    def test_more_cases_than_pipes_hold_do_not_wait_for_each_other(self):
+        """Names and answers of 400 cases, each more than a pipe takes."""
+        x = np.array([1], np.float32)
+        first = self.write_case("n" * 200 + "0", "NobodyKnowsThis" + "x" * 200, [x], [x])
+        for i in range(1, 400):
+            shutil.copytree(first, first.with_name("n" * 200 + str(i)))
+        os.environ["UNMOOR_PATIENCE"] = "20"
+        self.addCleanup(os.environ.pop, "UNMOOR_PATIENCE")
+        found = self.run_tests(0)
+        self.assertEqual((len(found["cases"]), found["refused"]), (400, 400))
 
     def test_random_operators_are_judged_by_their_rate_and_named(self):
         share = np.full(1000, 0.3, np.float32)

@@ -33,7 +33,7 @@ class Batch {
   Batch(const std::vector<std::string>& command, std::span<const std::string> cases) : child_(command), cases_(cases) {
     std::string text;
     for (const std::string& each : cases) text += fmt::format("{}\n", each);
-    child_.write(std::as_bytes(std::span(text)), child_patience(patience_s));
+    if (!child_.write(std::as_bytes(std::span(text)), child_patience(patience_s))) child_.kill();  // It must not take part of a line for a case.
     child_.close_input();
   }
 

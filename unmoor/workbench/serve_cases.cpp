@@ -273,6 +273,13 @@ std::FILE* take_output() {
   return output;
 }
 
+// All cases, before the first answer: whoever answers while others still write to it can wait for them for ever.
+std::vector<std::string> read_cases() {
+  std::vector<std::string> cases;
+  for (std::string line; std::getline(std::cin, line);) cases.push_back(line);
+  return cases;
+}
+
 void say(std::FILE* output, const json& answer) {
   fmt::print(output, "{}\n", answer.dump(-1, ' ', false, json::error_handler_t::replace));
   std::fflush(output);
@@ -285,11 +292,10 @@ int serve_cases(const OpenDevices& open) {
   const auto devices = open();
   say(output, {{"opened", true}});
   std::vector<Trial> trials;
-  std::string line;
-  while (std::getline(std::cin, line)) {
+  for (const std::string& text : read_cases()) {
     Trial& trial = trials.emplace_back();
     try {
-      fill_trial(trial, line);
+      fill_trial(trial, text);
       prepare_trial(trial, *devices[0]);
     } catch (const std::exception& error) {
       trial.problem = error.what();
@@ -305,9 +311,9 @@ int serve_placements(const OpenDevices& open) {
   std::FILE* const output = take_output();
   const auto devices = open();
   say(output, {{"opened", true}});
+  const auto cases = read_cases();
   say(output, {{"running", true}});
-  std::string text;
-  while (std::getline(std::cin, text)) say(output, place_case(text, devices));
+  for (const std::string& text : cases) say(output, place_case(text, devices));
   return 0;
 }
 
@@ -315,9 +321,9 @@ int serve_onnx_tests(const OpenDevices& open) {
   std::FILE* const output = take_output();
   const auto devices = open();
   say(output, {{"opened", true}});
+  const auto folders = read_cases();
   say(output, {{"running", true}});
-  std::string folder;
-  while (std::getline(std::cin, folder)) {
+  for (const std::string& folder : folders) {
     const OnnxTestResult result = run_onnx_test(folder, devices);
     say(output, {{"verdict", result.verdict}, {"detail", result.detail}, {"generic", result.generic}});
   }
