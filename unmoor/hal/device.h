@@ -65,6 +65,8 @@ class Device {
   virtual std::unique_ptr<Stream> make_stream() = 0;
   // Documented kernel options ("winograd" = "off", "threads" = "2"). Fails with InvalidArgument on an unknown one, naming those known.
   virtual void set_option(const std::string& key, const std::string& value);
+  // Whether images should lie with their channels last where its kernels take nodes so.
+  virtual bool prefers_channels_last() const { return false; }
   // What has been prepared so far was for these options. Called once all steps of a plan are prepared: compile, save caches.
   virtual void finish_preparation() {}
 };

@@ -101,6 +101,11 @@ Graph optimized(const Graph& graph, const PassOptions& options) {
   Rewriter r(graph);
   clean(r, options);
   if (options.fuse) run_until_stable(r, Role::Fuse);
+  if (options.takes_channels_last && channels_last(r, options.takes_channels_last)) {
+    r.remove_dead();
+    run_until_stable(r, Role::Clean);
+    name_once(r);
+  }
   r.remove_dead();
   return r.finish();
 }

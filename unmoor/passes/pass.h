@@ -1,5 +1,6 @@
 #pragma once
 
+#include <functional>
 #include <map>
 #include <string>
 #include <string_view>
@@ -35,9 +36,13 @@ struct Pass {
 // In the order they are to run: fold_constants, inline_constant_if, remove_identity, fuse_*, …
 const std::vector<Pass>& all_passes();
 
+// Whether a device has a kernel of its own for the call.
+using TakesCall = std::function<bool(const OpCall&)>;
+
 struct PassOptions {
   bool fuse = true;              // Off: only folding and cleaning; values of the file stay visible.
   bool widen_to_float64 = false;  // Every float32, float16 and bfloat16 value becomes float64: for references.
+  TakesCall takes_channels_last = {};  // Images lie with their channels last where this device takes the nodes so. Empty: as in the file.
 };
 // Folds, cleans and fuses a graph whose types are inferred.
 Graph optimized(const Graph& graph, const PassOptions& options);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "unmoor/passes/pass.h"
 #include "unmoor/passes/rewrite.h"
 
 namespace unmoor {
@@ -18,6 +19,9 @@ bool fuse_scale(Rewriter& r);
 bool fuse_conv(Rewriter& r);
 bool fuse_matmul(Rewriter& r);
 bool widen_weights(Rewriter& r);
+// Once, at the end. Then name_once: a value of the file that stands in the graph in both layouts is shown in its own only.
+bool channels_last(Rewriter& r, const TakesCall& takes);
+void name_once(Rewriter& r);
 
 // False for what gives another result at each run.
 bool is_deterministic(const Node& node);

@@ -44,11 +44,39 @@ void add_read_body(const Plan& plan, const Node& node, const std::string& prefix
 
 }  // namespace
 
+Data in_file_layout(const Value& value, Data data) {
+  const auto& axes = value.origin.permutation;
+  if (axes.empty() || !data.is_tensor()) return data;
+  Graph graph;
+  Node node;
+  node.op = "Transpose";
+  node.inputs = {graph.add_input(value.name, data.tensor().type())};
+  node.outputs = {graph.add_value({})};
+  node.attributes["perm"] = axes;
+  OpCall call = call_for(graph, node);
+  call.outputs = infer_outputs(call);
+  Outputs outputs(1);
+  run_reference(call, std::span(&data, 1), outputs);
+  return std::move(outputs.all()[0]);
+}
+
+namespace {
+
+Type type_in_file(const Value& value) {
+  const auto* type = std::get_if<TensorType>(&value.type);
+  if (type == nullptr || value.origin.permutation.empty()) return value.type;
+  Shape shape;
+  for (const int64_t axis : value.origin.permutation) shape.push_back(type->shape, static_cast<size_t>(axis));
+  return TensorType{type->dtype, shape};
+}
+
+}  // namespace
+
 std::vector<ValueInfo> value_infos(const Graph& graph) {
   std::vector<ValueInfo> infos(graph.values().size());
   for (size_t i = 0; i < infos.size(); ++i) {
     const Value& value = graph.values()[i];
-    infos[i] = {value.origin.name, value.type, "", ""};
+    infos[i] = {value.origin.name, type_in_file(value), "", ""};
   }
   for (const Node& node : graph.nodes()) {
     for (const ValueId id : node.outputs) {

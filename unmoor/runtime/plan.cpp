@@ -24,6 +24,19 @@ const Kernel* find_kernel(const Device& device, const Node& node, const std::str
 
 std::string label_of(const Node& node) { return node.origin.name.empty() ? node.name : node.origin.name; }
 
+bool takes(const Device& device, const OpCall& call) {
+  return std::ranges::any_of(device.kernels().find(call.node.op), [&](const Kernel& kernel) { return static_cast<bool>(kernel.supports(call)); });
+}
+
+// The passes for these devices: what the first one wants of them is added.
+PassOptions passes_for(const PlanOptions& options, const std::vector<std::shared_ptr<Device>>& devices) {
+  PassOptions passes = options.passes;
+  if (passes.fuse && !passes.widen_to_float64 && devices[0]->prefers_channels_last()) {
+    passes.takes_channels_last = [&device = *devices[0]](const OpCall& call) { return takes(device, call); };
+  }
+  return passes;
+}
+
 // Orders the steps and puts in the copies that placement calls for.
 class StepBuilder {
  public:
@@ -139,7 +152,7 @@ void add_refusals(const Graph& graph, const std::vector<std::shared_ptr<Device>>
       if (!std::ranges::all_of(inputs, [](const InputBinding& input) { return is_known(input.type); })) continue;
       std::string inside;
       try {
-        add_refusals(optimized(with_inputs(**body, inputs), options.passes), devices, options, inside);
+        add_refusals(optimized(with_inputs(**body, inputs), passes_for(options, devices)), devices, options, inside);
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::InvalidModel && error.kind() != ErrorKind::InvalidArgument) throw;
         continue;  // A branch that cannot run on these inputs is not taken.
@@ -216,7 +229,7 @@ std::shared_ptr<const Plan> make_plan(const Graph& graph, std::vector<std::share
   }
   const auto start = std::chrono::steady_clock::now();
   const Graph shaped = with_shapes(options.passes.widen_to_float64 ? widened(graph) : graph, options.shapes);
-  Graph better = optimized(shaped, options.passes);
+  Graph better = optimized(shaped, passes_for(options, devices));
   check_refusals(better, devices, options);
   auto plan = finish_plan(std::move(better), std::move(devices), options);
   plan->prepare_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
@@ -249,7 +262,7 @@ std::vector<InputBinding> body_inputs(const Graph& graph, const Node& node, cons
 }
 
 std::shared_ptr<const Plan> make_body_plan(const Graph& body, const std::vector<InputBinding>& inputs, const Plan& parent) {
-  Graph graph = optimized(with_inputs(body, inputs), parent.options.passes);
+  Graph graph = optimized(with_inputs(body, inputs), passes_for(parent.options, parent.devices));
   check_refusals(graph, parent.devices, parent.options);
   return finish_plan(std::move(graph), parent.devices, parent.options);
 }

@@ -124,6 +124,8 @@ class Session::State {
 
 // Types, names and makers of a plan's values, in the file's terms. By value.
 std::vector<ValueInfo> value_infos(const Graph& graph);
+// A value as the file lays it out, whatever passes made of it.
+Data in_file_layout(const Value& value, Data data);
 size_t peak_memory_bytes();  // Of this process so far.
 
 }  // namespace unmoor

@@ -107,7 +107,7 @@ void Session::State::show(const Step& step, Observer& observer) {
   for (const ValueId id : node_of(step).outputs) {
     if (id == no_value) continue;
     const ValueInfo& info = infos_[Graph::index(id)];
-    if (!info.name.empty() && observer.wants(info)) observer.on_value(info, anywhere(id, placement_of(step).device));
+    if (!info.name.empty() && observer.wants(info)) observer.on_value(info, in_file_layout(plan_->graph.value(id), anywhere(id, placement_of(step).device)));
   }
 }
 

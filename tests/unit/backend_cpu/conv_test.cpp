@@ -2,6 +2,7 @@
 
 #include "tests/unit/backend_cpu/support.h"
 #include "unmoor/ops/cases.h"
+#include "unmoor/ops/window.h"
 #include "unmoor/tensor/convert.h"
 
 namespace unmoor::test {
@@ -34,37 +35,66 @@ std::vector<double> convolved(const ConvCase& k, const Tensor& x, const Tensor& 
   return y;
 }
 
-TEST(CpuConv, convolutions_agree_with_loops_in_double) {
-  const std::vector<ConvCase> cases = {
+const std::vector<ConvCase>& conv_cases() {
+  static const std::vector<ConvCase> cases = {
       {1, 3, 5, 7, 4, 3, 3, 1, 1, 1, {1, 1, 1, 1}},    {1, 16, 9, 9, 24, 1, 1, 1, 1, 1, {0, 0, 0, 0}},  {2, 5, 11, 13, 7, 3, 3, 2, 1, 1, {1, 1, 1, 1}},
       {1, 3, 23, 19, 8, 7, 7, 2, 1, 1, {3, 3, 3, 3}},  {1, 6, 8, 8, 4, 3, 3, 1, 2, 2, {2, 2, 2, 2}},    {1, 8, 6, 6, 8, 1, 1, 2, 1, 1, {0, 0, 0, 0}},
       {1, 3, 12, 12, 5, 4, 4, 4, 1, 1, {0, 0, 0, 0}},  {1, 4, 7, 7, 6, 7, 7, 1, 1, 1, {0, 0, 0, 0}},    {1, 64, 14, 14, 48, 3, 3, 1, 1, 1, {1, 1, 1, 1}},
       {1, 12, 9, 17, 12, 3, 3, 1, 1, 12, {1, 1, 1, 1}}, {2, 5, 15, 16, 10, 5, 5, 2, 1, 5, {2, 2, 2, 2}}, {1, 7, 14, 14, 7, 7, 7, 1, 1, 7, {3, 3, 3, 3}},
-      {1, 4, 10, 10, 4, 3, 3, 3, 2, 4, {0, 1, 2, 1}},  {1, 5, 9, 6, 4, 2, 3, 1, 1, 1, {0, 2, 1, 0}},    {1, 2, 3, 3, 2, 3, 3, 1, 1, 1, {4, 4, 4, 4}}};
+      {1, 4, 10, 10, 4, 3, 3, 3, 2, 4, {0, 1, 2, 1}},  {1, 5, 9, 6, 4, 2, 3, 1, 1, 1, {0, 2, 1, 0}},    {1, 2, 3, 3, 2, 3, 3, 1, 1, 1, {4, 4, 4, 4}},
+      {1, 16, 16, 15, 33, 3, 3, 1, 1, 1, {1, 1, 1, 1}}, {2, 24, 13, 18, 16, 3, 3, 1, 1, 1, {0, 2, 1, 0}}, {1, 19, 20, 9, 24, 3, 3, 1, 1, 1, {1, 1, 1, 1}},
+      {1, 48, 30, 31, 48, 1, 1, 1, 1, 3, {0, 0, 0, 0}},  {1, 40, 9, 33, 40, 3, 3, 1, 1, 40, {1, 1, 1, 1}}, {1, 21, 16, 29, 21, 5, 5, 1, 1, 21, {2, 2, 2, 2}},
+      {1, 35, 12, 17, 35, 3, 3, 2, 1, 35, {1, 1, 1, 1}}, {1, 1024, 3, 3, 24, 1, 1, 1, 1, 1, {0, 0, 0, 0}}};
+  return cases;
+}
+
+struct Layout {
+  const char* name;
+  const char* winograd;
+  double tolerance;
+};
+
+Tensor in_layout(const Layout& layout, const Tensor& tensor) {
+  if (std::string_view(layout.name) == "NCHW") return tensor;
+  Tensor moved(TensorType{DType::F32, channels_last_shape(tensor.shape())});
+  store(moved, moved_last(doubles(tensor), tensor.shape()));
+  return moved;
+}
+
+TEST(CpuConv, convolutions_agree_with_loops_in_double) {
+  const std::vector<ConvCase>& cases = conv_cases();
+  // Winograd's points lose some digits.
+  const std::vector<Layout> layouts{{"NCHW", "on", 2e-6}, {"NHWC", "off", 2e-6}, {"NHWC", "on", 2e-5}};
   for_each_target([&](const std::string& target) {
-    for (const size_t threads : {1, 2}) {
+    for (const size_t threads : std::initializer_list<size_t>{1, 2}) {
       const auto device = open_cpu(threads);
-      for (size_t i = 0; i < cases.size(); ++i) {
-        const ConvCase& k = cases[i];
+      for (size_t i = 0; i < cases.size() * layouts.size(); ++i) {
+        const ConvCase& k = cases[i / layouts.size()];
+        const Layout& layout = layouts[i % layouts.size()];
+        device->set_option("winograd", layout.winograd);
         const int64_t oh = (k.h + k.pads[0] + k.pads[2] - (k.kh - 1) * k.dilation - 1) / k.stride + 1;
         const int64_t ow = (k.w + k.pads[1] + k.pads[3] - (k.kw - 1) * k.dilation - 1) / k.stride + 1;
         const Tensor x = random_floats({k.n, k.c, k.h, k.w}, 1);
         const Tensor weights = random_floats({k.out, k.c / k.group, k.kh, k.kw}, 2);
         const Tensor bias = random_floats({k.out}, 3);
         const Tensor residual = random_floats({k.n, k.out, oh, ow}, 4);
+        const Tensor moved_residual = in_layout(layout, residual);
         const auto found = run_by_hand(*device, {.op = "unmoor:FusedConv",
-                                                 .inputs = {x, weights, bias, residual},
+                                                 .inputs = {in_layout(layout, x), weights, bias, moved_residual},
                                                  .constant = {false, true, true, false},
-                                                 .outputs = {{DType::F32, {k.n, k.out, oh, ow}}},
+                                                 .outputs = {moved_residual.type()},
                                                  .attributes = {{"strides", std::vector<int64_t>{k.stride, k.stride}},
                                                                 {"dilations", std::vector<int64_t>{k.dilation, k.dilation}},
                                                                 {"pads", k.pads},
                                                                 {"group", k.group},
+                                                                {"layout", std::string(layout.name)},
                                                                 {"activation", std::string("Relu")}}});
         std::vector<double> wanted = convolved(k, x, weights, bias, oh, ow);
         for (size_t j = 0; j < wanted.size(); ++j) wanted[j] = std::max(0.0, wanted[j] + residual.span<float>()[j]);
+        if (std::string_view(layout.name) == "NHWC") wanted = moved_last(wanted, residual.shape());
         ASSERT_EQ(found.size(), 1U);
-        EXPECT_LT(relative_error(found[0], wanted), 2e-6) << "case " << i << ", " << target << ", threads " << threads;
+        EXPECT_LT(relative_error(found[0], wanted), layout.tolerance)
+            << "case " << i / layouts.size() << ", " << layout.name << ", winograd " << layout.winograd << ", " << target << ", threads " << threads;
       }
     }
   });

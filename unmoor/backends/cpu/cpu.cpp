@@ -50,12 +50,15 @@ Kernel generic_kernel() {
           .evaluate = [](const OpCall& call, std::span<const Data> in, Outputs& out) { run_reference(call, in, out); }};
 }
 
-KernelTable make_kernels() {
+KernelTable make_kernels(bool winograd) {
   KernelTable table;
   add_binary_kernels(table);
   add_matmul_kernels(table);
   add_depthwise_kernels(table);
   add_conv_kernels(table);
+  add_last_depthwise_kernels(table);
+  if (winograd) add_winograd_kernels(table);
+  add_last_conv_kernels(table);
   add_conv_transpose_kernels(table);
   add_pool_kernels(table);
   add_unary_kernels(table);
@@ -72,29 +75,49 @@ KernelTable make_kernels() {
   return table;
 }
 
+size_t count_of(const std::string& value) {
+  size_t count = 0;
+  const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), count);
+  if (error != std::errc() || end != value.data() + value.size()) {
+    fail(ErrorKind::InvalidArgument, "threads is '", value, "', not a number");
+  }
+  return count;
+}
+
+bool is_on(const std::string& key, const std::string& value) {
+  if (value != "on" && value != "off") {
+    fail(ErrorKind::InvalidArgument, key, " is '", value, "', not on or off");
+  }
+  return value == "on";
+}
+
 class HostDevice final : public CpuDevice {
  public:
   const DeviceInfo& info() const override { return info_; }
   const KernelTable& kernels() const override {
-    static const KernelTable table = make_kernels();
-    return table;
+    static const KernelTable all = make_kernels(true);
+    static const KernelTable plain = make_kernels(false);
+    return winograd_ ? all : plain;
   }
+  bool prefers_channels_last() const override { return channels_last_; }
   std::shared_ptr<Buffer> allocate(size_t bytes) override { return make_host_buffer(bytes); }
   std::unique_ptr<Stream> make_stream() override { return make_host_stream(); }
   void set_option(const std::string& key, const std::string& value) override {
-    if (key != "threads") {
-      fail(ErrorKind::InvalidArgument, "the cpu device has no option '", key, "'; it has: threads");
+    if (key == "threads") {
+      machine_.pool().resize(count_of(value));
+    } else if (key == "winograd") {
+      winograd_ = is_on(key, value);
+    } else if (key == "channels_last") {
+      channels_last_ = is_on(key, value);
+    } else {
+      fail(ErrorKind::InvalidArgument, "the cpu device has no option '", key, "'; it has: channels_last, threads, winograd");
     }
-    size_t threads = 0;
-    const auto [end, error] = std::from_chars(value.data(), value.data() + value.size(), threads);
-    if (error != std::errc() || end != value.data() + value.size()) {
-      fail(ErrorKind::InvalidArgument, "threads is '", value, "', not a number");
-    }
-    machine_.pool().resize(threads);
   }
 
  private:
   DeviceInfo info_ = describe();
+  bool winograd_ = true;
+  bool channels_last_ = true;
 };
 
 class CpuBackend final : public Backend {

@@ -2,6 +2,7 @@
 #include <array>
 
 #include "unmoor/backends/cpu/kernels/activation.h"
+#include "unmoor/backends/cpu/kernels/conv.h"
 #include "unmoor/backends/cpu/kernels/families.h"
 #include "unmoor/backends/cpu/kernels/product.h"
 #include "unmoor/backends/cpu/kernels/window.h"
@@ -19,13 +20,7 @@ class Convolution {
   Convolution(const Machine& machine, const Window& window, size_t groups, size_t out_channels, const Tensor& weights, Epilogue epilogue);
 
   size_t workspace_bytes() const { return (split_floats() + shared_floats()) * sizeof(float); }
-  struct Operands {
-    const float* x;
-    const float* bias;
-    const float* residual;
-    float* y;
-    float* workspace;
-  };
+  using Operands = ConvOperands;
   void run(const Operands& operands) const;
 
  private:
@@ -211,29 +206,13 @@ void Convolution::run_shared(const Operands& operands, const float* x) const {
   });
 }
 
-Window window_of_weights(const OpCall& call) {
-  const std::vector<int64_t>& dims = call.input(1).shape.dims();
-  return without_idle_strides(window_of(call, {dims.begin() + 2, dims.end()}));
-}
-
 Support supports_conv(const OpCall& call) {
-  if (Support types = all_of(inputs_are(call, {DType::F32}), takes_window(call), is_constant(call, 1), known_activation(call)); !types) {
-    return types;
-  }
-  if (const int64_t groups = call.integer("group", 1); groups < 1 || call.input(0).shape[1] != groups * call.input(1).shape[1]) {
-    return no(Reason::Attribute, "group ", groups, " for weights of ", call.input(1).shape);
-  }
-  const Shape& out = call.output(0).shape;
-  if (call.has(3) && !(call.input(3).shape == out)) {
-    return no(Reason::Size, "a residual of ", call.input(3).shape, " for a result of ", out);
+  if (Support takes = all_of(takes_window(call), takes_convolution(call)); !takes) {
+    return takes;
   }
   // Rows are split by phase, in as many parts as the stride.
   const Window w = window_of_weights(call);
   return w.stride_w <= std::max<size_t>(w.w, 16) ? yes() : no(Reason::Size, "a stride of ", w.stride_w, " over rows of ", w.w);
-}
-
-const float* floats_at(const KernelArgs& args, size_t i) {
-  return i < args.inputs.size() ? reinterpret_cast<const float*>(args.inputs[i].host()) : nullptr;
 }
 
 Prepared prepare_conv(const OpCall& call, Device& device) {
@@ -243,15 +222,9 @@ Prepared prepare_conv(const OpCall& call, Device& device) {
   const auto convolution = std::make_shared<const Convolution>(machine_of(device), window_of_weights(call),
                                                                static_cast<size_t>(call.integer("group", 1)),
                                                                static_cast<size_t>(call.input(1).shape[0]), *call.constant(1), epilogue);
-  std::vector<bool> unused(call.input_count(), false);
-  unused[1] = true;
-  return {.run =
-              [convolution](Stream&, const KernelArgs& args) {
-                convolution->run({floats_at(args, 0), floats_at(args, 2), floats_at(args, 3), reinterpret_cast<float*>(args.outputs[0].host()),
-                                  reinterpret_cast<float*>(args.workspace.host())});
-              },
+  return {.run = [convolution](Stream&, const KernelArgs& args) { convolution->run(ConvOperands(args)); },
           .workspace_bytes = convolution->workspace_bytes(),
-          .unused_inputs = unused};
+          .unused_inputs = without_weights(call)};
 }
 
 // A kernel as large as its input gives one pixel: a matrix product of images and weights.
@@ -276,15 +249,13 @@ Prepared prepare_dense(const OpCall& call, Device& device) {
   // Shared by the copies of the function below.
   const auto prepared = std::make_shared<const PreparedProducts>(machine_of(device), products, call.constant(1),
                                                                  call.has(2) ? Bias::Column : Bias::None);
-  std::vector<bool> unused(call.input_count(), false);
-  unused[1] = true;
   return {.run =
               [prepared](Stream&, const KernelArgs& args) {
-                prepared->run({floats_at(args, 0), nullptr, floats_at(args, 2), floats_at(args, 3), reinterpret_cast<float*>(args.outputs[0].host()),
-                               reinterpret_cast<float*>(args.workspace.host())});
+                const ConvOperands o(args);
+                prepared->run({o.x, nullptr, o.bias, o.residual, o.y, o.workspace});
               },
           .workspace_bytes = prepared->workspace_bytes(),
-          .unused_inputs = unused};
+          .unused_inputs = without_weights(call)};
 }
 
 }  // namespace

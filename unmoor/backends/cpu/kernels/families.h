@@ -11,6 +11,9 @@ void add_matmul_kernels(KernelTable& table);     // MatMul, Gemm, unmoor:FusedMa
 void add_conv_kernels(KernelTable& table);       // Conv, unmoor:FusedConv.
 void add_conv_transpose_kernels(KernelTable& table);
 void add_depthwise_kernels(KernelTable& table);  // Before the general convolution.
+void add_last_depthwise_kernels(KernelTable& table);  // Of channels-last images, as the next two.
+void add_winograd_kernels(KernelTable& table);
+void add_last_conv_kernels(KernelTable& table);
 void add_pool_kernels(KernelTable& table);       // MaxPool, AveragePool.
 void add_softmax_kernels(KernelTable& table);    // Softmax, LogSoftmax.
 void add_normalize_kernels(KernelTable& table);  // LayerNormalization and its kin.

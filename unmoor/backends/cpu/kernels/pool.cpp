@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <limits>
 
+#include "unmoor/backends/cpu/kernels/channels.h"
 #include "unmoor/backends/cpu/kernels/families.h"
 #include "unmoor/backends/cpu/kernels/plane.h"
 #include "unmoor/backends/cpu/machine.h"
 #include "unmoor/backends/cpu/simd/arithmetic.h"
+#include "unmoor/backends/cpu/simd/rows.h"
 
 namespace unmoor::cpu {
 
@@ -33,7 +35,7 @@ size_t inside(size_t out, size_t kernel, size_t stride, size_t dilation, int64_t
 // over the padding never does.
 std::vector<float> averaging(const OpCall& call, const Window& w) {
   const bool pads_count = call.integer("count_include_pad", 0) != 0;
-  const size_t spatial = call.input(0).shape.rank() - 2;
+  const size_t spatial = call.input(0).shape.rank() - 2;  // The batch and the channels apart, wherever they stand.
   std::vector<int64_t> pads = call.integers("pads");
   if (pads.empty()) pads.assign(2 * spatial, 0);
   const bool explicit_pads = call.text("auto_pad", "NOTSET") == "NOTSET";
@@ -80,12 +82,43 @@ Prepared prepare_pool(const OpCall& call, Device& device) {
   }};
 }
 
+Support supports_last(const OpCall& call) {
+  if (Support types = all_of(inputs_are(call, {DType::F32}), takes_channel_rows(call, window_of_planes(call))); !types) {
+    return types;
+  }
+  return call.wants_output(1) ? no(Reason::Attribute, "output Indices") : yes();
+}
+
+Prepared prepare_last(const OpCall& call, Device& device) {
+  const bool largest = call.node.op == "MaxPool";
+  const Window window = window_of_planes(call);
+  return {.run = [&machine = machine_of(device), window, largest,
+                  scale = largest ? std::vector<float>() : averaging(call, window)](Stream&, const KernelArgs& args) {
+    const auto* const x = reinterpret_cast<const float*>(args.inputs[0].host());
+    auto* const y = reinterpret_cast<float*>(args.outputs[0].host());
+    const size_t grain = 65536 / (window.out_w * window.channels * window.taps() + 1) + 1;
+    machine.pool().ranges(window.batch * window.out_h, grain, [&](size_t begin, size_t end) {
+      ChannelRows rows(window, x, y);
+      for (size_t i = begin; i < end; ++i) {
+        const ChannelRow row = rows.at(i);
+        (largest ? channel_loops().largest : channel_loops().sum)(row);
+        for (size_t j = 0; !largest && j < window.out_w; ++j) {
+          float* const pixel = row.y + j * window.channels;
+          row_loops().affine(pixel, pixel, window.channels, scale[i % window.out_h * window.out_w + j], 0);
+        }
+      }
+    });
+  }};
+}
+
 }  // namespace
 
 void add_pool_kernels(KernelTable& table) {
   for (const char* op : {"MaxPool", "AveragePool"}) {
     table.add(op, {.name = op == std::string_view("MaxPool") ? "cpu.maxpool.plane" : "cpu.averagepool.plane", .supports = supports_pool,
                    .prepare = prepare_pool});
+    table.add(op, {.name = op == std::string_view("MaxPool") ? "cpu.maxpool.last" : "cpu.averagepool.last", .supports = supports_last,
+                   .prepare = prepare_last});
   }
 }
 

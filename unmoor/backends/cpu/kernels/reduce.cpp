@@ -6,6 +6,7 @@
 #include "unmoor/backends/cpu/kernels/families.h"
 #include "unmoor/backends/cpu/machine.h"
 #include "unmoor/backends/cpu/simd/rows.h"
+#include "unmoor/ops/window.h"
 
 namespace unmoor::cpu {
 
@@ -110,7 +111,8 @@ std::optional<std::vector<bool>> reduced_axes(const OpCall& call) {
   const size_t rank = call.input(0).shape.rank();
   std::vector<bool> reduced(rank, true);
   if (call.node.op.starts_with("Global")) {
-    std::fill_n(reduced.begin(), std::min<size_t>(rank, 2), false);
+    if (rank > 0) reduced[0] = false;
+    if (rank > 1) reduced[channels_last(call) ? rank - 1 : 1] = false;
     return reduced;
   }
   std::vector<int64_t> axes;
@@ -133,9 +135,6 @@ Support supports_reduce(const OpCall& call) {
   }
   if (call.input(0).shape.elements() == 0) {
     return no(Reason::Size, "an empty input");
-  }
-  if (call.text("layout", "NCHW") != "NCHW") {
-    return no(Reason::Layout, call.text("layout", "NCHW"));
   }
   return reduced_axes(call) ? yes() : no(Reason::Dynamic, "axes are not constant");
 }

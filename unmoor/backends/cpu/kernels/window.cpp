@@ -2,9 +2,13 @@
 
 #include <algorithm>
 
+#include "unmoor/ops/window.h"
+
 namespace unmoor::cpu {
 
-Support takes_window(const OpCall& call) {
+namespace {
+
+Support takes_layout(const OpCall& call, std::string_view wanted) {
   const size_t rank = call.input(0).shape.rank();
   if (rank != 3 && rank != 4) {
     return no(Reason::Rank, "an input of ", rank, " dimensions, not 3 or 4");
@@ -13,8 +17,13 @@ Support takes_window(const OpCall& call) {
     return no(Reason::Size, "an empty result");
   }
   const std::string layout = call.text("layout", "NCHW");
-  return layout == "NCHW" ? yes() : no(Reason::Layout, layout);
+  return layout == wanted ? yes() : no(Reason::Layout, layout);
 }
+
+}  // namespace
+
+Support takes_window(const OpCall& call) { return takes_layout(call, "NCHW"); }
+Support takes_window_last(const OpCall& call) { return takes_layout(call, "NHWC"); }
 
 namespace {
 
@@ -36,8 +45,8 @@ std::vector<int64_t> ones_or(std::vector<int64_t> values, size_t count) {
 }  // namespace
 
 Window window_of(const OpCall& call, const std::vector<int64_t>& kernel) {
-  const Shape& in = call.input(0).shape;
-  const Shape& out = call.output(0).shape;
+  const Shape in = canonical(call, call.input(0).shape);
+  const Shape out = canonical(call, call.output(0).shape);
   const size_t spatial = in.rank() - 2;
   const std::vector<int64_t> strides = ones_or(call.integers("strides"), spatial);
   const std::vector<int64_t> dilations = ones_or(call.integers("dilations"), spatial);

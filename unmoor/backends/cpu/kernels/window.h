@@ -18,8 +18,9 @@ struct Window {
   size_t pixels() const { return out_h * out_w; }
 };
 
-// Whether input 0 is [N,C,W] or [N,C,H,W], channels first.
+// Whether input 0 is [N,C,W] or [N,C,H,W], channels first; or [N,W,C] or [N,H,W,C], channels last.
 Support takes_window(const OpCall& call);
+Support takes_window_last(const OpCall& call);
 // For a call that takes_window; `kernel` is the kernel's spatial shape.
 Window window_of(const OpCall& call, const std::vector<int64_t>& kernel);
 // The same window where strides of axes with one result, which never step, are 1: they may be larger than any memory.

@@ -16,6 +16,7 @@ namespace unmoor::cpu::HWY_NAMESPACE {
 struct Tile {
   size_t k;
   const float* a;
+  size_t a_stride;  // Of A's rows where they are not packed.
   const float* b;
   size_t b_step;
   float* c;
@@ -26,21 +27,24 @@ struct Tile {
   size_t prefetch_pages;
 };
 
+// `a` holds what row i multiplies with at i * stride.
 template <size_t R, size_t N>
-HWY_INLINE void step(const float* HWY_RESTRICT a, const float* HWY_RESTRICT b, V (&c)[R][N]) {
+HWY_INLINE void step(const float* HWY_RESTRICT a, size_t stride, const float* HWY_RESTRICT b, V (&c)[R][N]) {
   V row[N];
   HWY_UNROLL(16)
   for (size_t j = 0; j < N; ++j) row[j] = load(b + j * lanes);
   HWY_UNROLL(16)
   for (size_t i = 0; i < R; ++i) {
-    const V x = set(a[i]);
+    const V x = set(a[i * stride]);
     HWY_UNROLL(16)
     for (size_t j = 0; j < N; ++j) c[i][j] = hn::MulAdd(x, row[j], c[i][j]);
   }
 }
 
-template <size_t R, size_t N>
+template <bool packed, size_t R, size_t N>
 void tile(const Tile& t) {
+  const size_t a_stride = packed ? 1 : t.a_stride;
+  constexpr size_t a_step = packed ? R : 1;
   V c[R][N];
   const size_t last = t.columns - (N - 1) * lanes;  // Of the last vector.
   HWY_UNROLL(16)
@@ -57,14 +61,14 @@ void tile(const Tile& t) {
     next += 64;
     HWY_UNROLL(8)
     for (size_t u = 0; u < 8; ++u) {
-      step<R, N>(a, b, c);
-      a += R;
+      step<R, N>(a, a_stride, b, c);
+      a += a_step;
       b += t.b_step;
     }
   }
   for (; k < t.k; ++k) {
-    step<R, N>(a, b, c);
-    a += R;
+    step<R, N>(a, a_stride, b, c);
+    a += a_step;
     b += t.b_step;
   }
   HWY_UNROLL(16)
@@ -81,22 +85,26 @@ void tile(const Tile& t) {
 
 using TileLoop = void (*)(const Tile&);
 // By rows (1 to 4, then the full tile) and vectors.
-template <size_t... N>
+template <bool packed, size_t... N>
 struct TileTable {
-  static constexpr TileLoop one[] = {tile<1, N>...};
-  static constexpr TileLoop two[] = {tile<2, N>...};
-  static constexpr TileLoop four[] = {tile<4, N>...};
-  static constexpr TileLoop full[] = {tile<tile_rows, N>...};
+  static constexpr TileLoop one[] = {tile<packed, 1, N>...};
+  static constexpr TileLoop two[] = {tile<packed, 2, N>...};
+  static constexpr TileLoop four[] = {tile<packed, 4, N>...};
+  static constexpr TileLoop full[] = {tile<packed, tile_rows, N>...};
 };
 #if HWY_MAX_BYTES == 64
-using Tiles = TileTable<1, 2, 3>;
+template <bool packed>
+using Tiles = TileTable<packed, 1, 2, 3>;
 #else
-using Tiles = TileTable<1, 2>;
+template <bool packed>
+using Tiles = TileTable<packed, 1, 2>;
 #endif
 
+template <bool packed>
 HWY_INLINE TileLoop tile_for(size_t rows, size_t vectors) {
-  if (rows == tile_rows) return Tiles::full[vectors - 1];
-  return rows == 4 ? Tiles::four[vectors - 1] : rows == 2 ? Tiles::two[vectors - 1] : Tiles::one[vectors - 1];
+  using Table = Tiles<packed>;
+  if (rows == tile_rows) return Table::full[vectors - 1];
+  return rows == 4 ? Table::four[vectors - 1] : rows == 2 ? Table::two[vectors - 1] : Table::one[vectors - 1];
 }
 
 // Parts of k that are about equal, whole vectors of eight, and at most 256: a panel's part stays in L1.
@@ -139,9 +147,10 @@ void multiply_part(const Product& p, const Block& block, size_t panel, size_t k_
   for (size_t row = block.row_begin; row < block.row_end; ++piece) {
     const size_t size = piece_rows(p.m - row);
     float* const c = p.c + row * p.c_stride + column;
-    Tile t{k, p.a + row * p.k + k_begin * size, b, width, c, p.c_stride, columns, k_begin != 0, nullptr, 0};
+    const float* const a = p.a_stride == 0 ? p.a + row * p.k + k_begin * size : p.a + row * p.a_stride + k_begin;
+    Tile t{k, a, p.a_stride, b, width, c, p.c_stride, columns, k_begin != 0, nullptr, 0};
     if (p.prefetch_b) prefetch.plan(piece, t);
-    tile_for(size, vectors)(t);
+    (p.a_stride == 0 ? tile_for<true>(size, vectors) : tile_for<false>(size, vectors))(t);
     if (finish_now) finish(c, p.c_stride, size, columns, p.epilogue.at(row, column, p.c_stride));
     row += size;
   }

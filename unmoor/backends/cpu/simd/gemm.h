@@ -43,6 +43,7 @@ struct Product {
   size_t c_stride = 0;
   Epilogue epilogue = {};
   bool prefetch_b = false;  // B comes from memory: fetch what is needed next.
+  size_t a_stride = 0;      // Not 0: A is not packed but lies row-major, rows so far apart.
 };
 
 // The part of a product to compute: columns [panel_begin * panel_columns, …), rows [row_begin, row_end), which must start at a piece.

@@ -1,0 +1,29 @@
+#pragma once
+
+#include <vector>
+
+#include "unmoor/backends/cpu/kernels/window.h"
+#include "unmoor/hal/kernel.h"
+
+namespace unmoor::cpu {
+
+// What every kernel of a convolution with packed weights asks for, its layout apart: float32, constant weights that fit the groups, an
+// activation that epilogues have, a residual as large as the result.
+Support takes_convolution(const OpCall& call);
+Window window_of_weights(const OpCall& call);
+
+// The operands of Conv and unmoor:FusedConv; null where one is absent.
+struct ConvOperands {
+  explicit ConvOperands(const KernelArgs& args);
+  const float* x;
+  const float* weights;
+  const float* bias;
+  const float* residual;
+  float* y;
+  float* workspace;
+};
+
+// For Prepared::unused_inputs: the weights are packed.
+std::vector<bool> without_weights(const OpCall& call);
+
+}  // namespace unmoor::cpu

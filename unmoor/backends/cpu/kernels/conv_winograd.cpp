@@ -1,0 +1,180 @@
+#include <algorithm>
+
+#include "unmoor/backends/cpu/kernels/activation.h"
+#include "unmoor/backends/cpu/kernels/conv.h"
+#include "unmoor/backends/cpu/kernels/families.h"
+#include "unmoor/backends/cpu/machine.h"
+#include "unmoor/backends/cpu/simd/gemm.h"
+#include "unmoor/backends/cpu/simd/winograd.h"
+
+namespace unmoor::cpu {
+
+namespace {
+
+constexpr size_t apart = 16;       // Rows lie so many floats further apart, so that they do not share places in the caches.
+constexpr size_t few_tiles = 12;   // Fewer do not pay for weights that are four times as large.
+
+// A 3x3 convolution of channels-last images by Winograd's F(4x4,3x3): tiles of the input become 36 points each, every point is a matrix
+// product over channels, and the products become tiles of the output.
+class Winograd {
+ public:
+  Winograd(const Machine& machine, const Window& window, size_t out_channels, const Tensor& weights, Epilogue epilogue);
+
+  size_t workspace_bytes() const { return piecewise_ ? 0 : part_floats() * sizeof(float); }
+  void run(const ConvOperands& operands) const;
+
+ private:
+  size_t tiles_w() const { return (w_.out_w + winograd_out - 1) / winograd_out; }
+  size_t tiles_h() const { return (w_.out_h + winograd_out - 1) / winograd_out; }
+  size_t tiles() const { return w_.batch * tiles_h() * tiles_w(); }
+  size_t in_step() const { return w_.channels + apart; }
+  size_t out_step() const { return out_channels_ + apart; }
+  size_t part_floats() const { return winograd_points * together_ * (in_step() + out_step()); }
+  size_t packed_point() const { return loops_.packed_b(out_channels_, w_.channels); }
+  void pack_weights(const Tensor& weights);
+  void read_tile(const float* x, size_t tile, float* points) const;
+  void multiply(size_t point, size_t count, const float* in, float* out) const;
+  void write_tile(const ConvOperands& operands, size_t tile, const float* points) const;
+
+  const Machine& machine_;
+  const GemmLoops& loops_;
+  Window w_;
+  size_t out_channels_;
+  Epilogue epilogue_;
+  Packed weights_;
+  size_t together_;  // Tiles that are worked on at once.
+  bool piecewise_;   // Each thread does all of its tiles alone.
+};
+
+Winograd::Winograd(const Machine& machine, const Window& window, size_t out_channels, const Tensor& weights, Epilogue epilogue)
+    : machine_(machine), loops_(gemm_loops()), w_(window), out_channels_(out_channels), epilogue_(epilogue) {
+  const size_t l2 = machine.l2_bytes() / sizeof(float);
+  const size_t per_tile = winograd_points * (in_step() + out_step());
+  const size_t all_weights = winograd_points * w_.channels * out_channels;
+  // Points of as many tiles as stay in L2, or more where the weights, read once a part, are what does not.
+  const size_t tile = loops_.tile_rows;
+  const size_t fitting = l2 * 3 / 4 / per_tile;
+  together_ = std::max(fitting, all_weights > l2 / 2 ? 8 * tile : 3 * tile) / tile * tile;
+  together_ = std::min(together_, tiles());
+  piecewise_ = machine.threads() == 1 || tiles() >= 2 * machine.threads() * together_;
+  pack_weights(weights);
+}
+
+void Winograd::pack_weights(const Tensor& weights) {
+  const size_t n = out_channels_;
+  const size_t k = w_.channels;
+  const std::string kind = cat("Winograd 4x4, panels of ", loops_.panel_columns, "/", loops_.lanes, " [", n, ",", k, "]");
+  weights_ = machine_.weights().get(weights, kind, winograd_points * packed_point(), [&](float* to) {
+    constexpr size_t columns_at_once = 64;
+    std::vector<float> points(winograd_points * k * n);
+    machine_.pool().ranges(n, columns_at_once, [&](size_t begin, size_t end) {
+      for (size_t o = begin; o < end; ++o) {
+        for (size_t c = 0; c < k; ++c) winograd_kernel(unaligned_floats(weights) + (o * k + c) * 9, 1, &points[c * n + o], k * n);
+      }
+    });
+    machine_.pool().each(winograd_points, [&](size_t p) {
+      loops_.pack_b({points.data() + p * k * n, n, 1}, n, k, 0, loops_.panels(n), to + p * packed_point());
+    });
+  });
+}
+
+void Winograd::read_tile(const float* x, size_t tile, float* points) const {
+  const size_t image = tile / (tiles_h() * tiles_w());
+  const auto top = static_cast<int64_t>(tile / tiles_w() % tiles_h() * winograd_out) - w_.pad_top;
+  const auto left = static_cast<int64_t>(tile % tiles_w() * winograd_out) - w_.pad_left;
+  WinogradTile part{{}, points, together_ * in_step(), w_.channels};
+  for (size_t i = 0; i < winograd_points; ++i) {
+    const int64_t y = top + static_cast<int64_t>(i / winograd_in);
+    const int64_t column = left + static_cast<int64_t>(i % winograd_in);
+    const bool inside = y >= 0 && y < static_cast<int64_t>(w_.h) && column >= 0 && column < static_cast<int64_t>(w_.w);
+    part.pixels[i] = inside ? x + ((image * w_.h + static_cast<size_t>(y)) * w_.w + static_cast<size_t>(column)) * w_.channels : nullptr;
+  }
+  winograd_loops().input(part);
+}
+
+void Winograd::multiply(size_t point, size_t count, const float* in, float* out) const {
+  const bool from_memory = winograd_points * packed_point() * sizeof(float) > machine_.l2_bytes() / 2;
+  loops_.multiply({.m = count, .n = out_channels_, .k = w_.channels, .a = in + point * together_ * in_step(),
+                   .b = floats_of(weights_) + point * packed_point(), .c = out + point * together_ * out_step(), .c_stride = out_step(),
+                   .epilogue = {}, .prefetch_b = from_memory, .a_stride = in_step()},
+                  {0, count, 0, loops_.panels(out_channels_)});
+}
+
+void Winograd::write_tile(const ConvOperands& operands, size_t tile, const float* points) const {
+  const size_t image = tile / (tiles_h() * tiles_w());
+  const size_t y = tile / tiles_w() % tiles_h() * winograd_out;
+  const size_t x = tile % tiles_w() * winograd_out;
+  const size_t at = ((image * w_.out_h + y) * w_.out_w + x) * out_channels_;
+  const size_t row_step = w_.out_w * out_channels_;
+  const size_t rows = std::min(winograd_out, w_.out_h - y);
+  const size_t columns = std::min(winograd_out, w_.out_w - x);
+  winograd_loops().output({points, together_ * out_step(), operands.y + at, row_step, rows, columns, out_channels_, out_channels_});
+  if (epilogue_.is_identity() && operands.bias == nullptr && operands.residual == nullptr) return;
+  for (size_t row = 0; row < rows; ++row) {
+    Epilogue epilogue = epilogue_;
+    epilogue.column_bias = operands.bias;
+    if (operands.residual != nullptr) epilogue.residual = operands.residual + at + row * row_step;
+    loops_.finish(operands.y + at + row * row_step, out_channels_, columns, out_channels_, epilogue);
+  }
+}
+
+void Winograd::run(const ConvOperands& operands) const {
+  const size_t parts = (tiles() + together_ - 1) / together_;
+  const auto part = [&](size_t i, float* in, const auto& each) {
+    const size_t first = i * together_;
+    const size_t count = std::min(together_, tiles() - first);
+    float* const out = in + winograd_points * together_ * in_step();
+    each(count, [&](size_t t) { read_tile(operands.x, first + t, in + t * in_step()); });
+    each(winograd_points, [&](size_t p) { multiply(p, count, in, out); });
+    each(count, [&](size_t t) { write_tile(operands, first + t, out + t * out_step()); });
+  };
+  if (piecewise_) {
+    machine_.pool().each(parts, [&](size_t i) {
+      part(i, scratch(0, part_floats()), [](size_t count, const auto& body) {
+        for (size_t j = 0; j < count; ++j) body(j);
+      });
+    });
+    return;
+  }
+  for (size_t i = 0; i < parts; ++i) {
+    part(i, operands.workspace, [&](size_t count, const auto& body) { machine_.pool().each(count, body); });
+  }
+}
+
+Support supports_winograd(const OpCall& call) {
+  if (Support takes = all_of(takes_window_last(call), takes_convolution(call)); !takes) {
+    return takes;
+  }
+  const Window w = window_of_weights(call);
+  if (w.kernel_h != 3 || w.kernel_w != 3 || w.stride_h != 1 || w.stride_w != 1 || w.dilation_h != 1 || w.dilation_w != 1) {
+    return no(Reason::Attribute, "only a 3x3 kernel without stride and dilation");
+  }
+  constexpr size_t few_channels = 16;
+  const auto outputs = static_cast<size_t>(call.input(1).shape[0]);
+  if (call.integer("group", 1) != 1 || w.channels < few_channels || outputs < few_channels) {
+    return no(Reason::Size, "groups, or fewer than ", few_channels, " channels");
+  }
+  const size_t tiles = w.batch * ((w.out_h + winograd_out - 1) / winograd_out) * ((w.out_w + winograd_out - 1) / winograd_out);
+  return tiles >= few_tiles ? yes() : no(Reason::Size, "only ", tiles, " tiles of 4x4 pixels, not ", few_tiles);
+}
+
+Prepared prepare_winograd(const OpCall& call, Device& device) {
+  Epilogue epilogue;
+  set_activation(call, epilogue);
+  // Shared by the copies of the function below.
+  const auto winograd = std::make_shared<const Winograd>(machine_of(device), window_of_weights(call), static_cast<size_t>(call.input(1).shape[0]),
+                                                         *call.constant(1), epilogue);
+  return {.run = [winograd](Stream&, const KernelArgs& args) { winograd->run(ConvOperands(args)); },
+          .workspace_bytes = winograd->workspace_bytes(),
+          .unused_inputs = without_weights(call)};
+}
+
+}  // namespace
+
+void add_winograd_kernels(KernelTable& table) {
+  for (const char* op : {"Conv", "unmoor:FusedConv"}) {
+    table.add(op, {.name = "cpu.conv.winograd43", .supports = supports_winograd, .prepare = prepare_winograd});
+  }
+}
+
+}  // namespace unmoor::cpu
