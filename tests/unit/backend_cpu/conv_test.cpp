@@ -42,7 +42,7 @@ TEST(CpuConv, convolutions_agree_with_loops_in_double) {
       {1, 12, 9, 17, 12, 3, 3, 1, 1, 12, {1, 1, 1, 1}}, {2, 5, 15, 16, 10, 5, 5, 2, 1, 5, {2, 2, 2, 2}}, {1, 7, 14, 14, 7, 7, 7, 1, 1, 7, {3, 3, 3, 3}},
       {1, 4, 10, 10, 4, 3, 3, 3, 2, 4, {0, 1, 2, 1}},  {1, 5, 9, 6, 4, 2, 3, 1, 1, 1, {0, 2, 1, 0}},    {1, 2, 3, 3, 2, 3, 3, 1, 1, 1, {4, 4, 4, 4}}};
   for_each_target([&](const std::string& target) {
-    for (const size_t threads : {1, 2}) {
+    for (const size_t threads : std::initializer_list<size_t>{1, 2}) {
       const auto device = open_cpu(threads);
       for (size_t i = 0; i < cases.size(); ++i) {
         const ConvCase& k = cases[i];
