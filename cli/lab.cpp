@@ -109,9 +109,9 @@ Lab::Lab(const Options& options) : options_(options) {
   const auto wanted = declared_inputs(*model_);
   given_ = read_inputs(options.inputs, wanted);
   InputShapes shapes = parse_shapes(options.shapes);
-  for (const auto& [name, shape] : shapes) {
-    const bool known = std::ranges::any_of(wanted, [&](const ValueInfo& input) { return input.name == name; });
-    if (!known) fail(ErrorKind::InvalidArgument, "the model has no input '", name, "' (in --shapes)");
+  for (const auto& given : shapes) {
+    const bool known = std::ranges::any_of(wanted, [&](const ValueInfo& input) { return input.name == given.first; });
+    if (!known) fail(ErrorKind::InvalidArgument, "the model has no input '", given.first, "' (in --shapes)");
   }
   for (const auto& [name, data] : given_) {
     if (data.is_tensor()) shapes[name] = data.tensor().shape();

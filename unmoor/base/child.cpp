@@ -291,7 +291,7 @@ std::string own_program() {
   std::string file = path.filename().string();
   const bool replaced = file.ends_with(gone) && !can_run(path);
   if (replaced) file.resize(file.size() - gone.size());
-  const std::string own = replaced ? self : path.string();
+  std::string own = replaced ? self : path.string();
   if (file == name) return own;
   if (const auto beside = path.parent_path() / name; can_run(beside)) return beside.string();
   const std::string installed = found_in_path(name);

@@ -83,7 +83,7 @@ class HeaderText {
     if (quote != '\'' && quote != '"') complain("its header has no string where one should be");
     const size_t end = text_.find(quote, 1);
     if (end == std::string_view::npos) complain("a string in its header has no end");
-    const std::string result(text_.substr(1, end - 1));
+    std::string result(text_.substr(1, end - 1));
     text_.remove_prefix(end + 1);
     return result;
   }

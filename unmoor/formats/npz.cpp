@@ -124,7 +124,7 @@ void write_npz(const std::map<std::string, Tensor, std::less<>>& tensors, const 
     check(zip_set_file_compression(archive.get(), static_cast<zip_uint64_t>(index), ZIP_CM_STORE, 0) == 0);
   }
   check(zip_close(archive.get()) == 0);
-  archive.release();
+  (void)archive.release();  // zip_close freed it.
   made.finish();
 }
 

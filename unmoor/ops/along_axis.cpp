@@ -1,6 +1,7 @@
 #include "unmoor/ops/along_axis.h"
 
 #include "unmoor/base/error.h"
+#include "unmoor/ops/nan.h"
 #include "unmoor/ops/numeric.h"
 
 namespace unmoor {
@@ -26,8 +27,8 @@ std::vector<Type> infer_arg(const OpCall& call) {
 // NaN is the most extreme, as in NumPy.
 template <class T>
 bool beats(T x, T best, bool maximum, bool later) {
-  if (best != best) return later && x != x;
-  if (x != x) return true;
+  if (is_nan(best)) return later && is_nan(x);
+  if (is_nan(x)) return true;
   return (maximum ? x > best : x < best) || (later && x == best);
 }
 

@@ -26,7 +26,7 @@ bool is_single(const OpCall& call, size_t i) {
 }
 
 Shape checked_product(const OpCall& call, const Shape& a, const Shape& b, size_t bias) {
-  const Shape shape = product_shape(call, a, b);
+  Shape shape = product_shape(call, a, b);
   if (call.has(bias)) require_broadcast_to(call, bias, shape);
   return shape;
 }

@@ -2,6 +2,7 @@
 
 #include <cmath>
 
+#include "unmoor/ops/nan.h"
 #include "unmoor/ops/numeric.h"
 
 namespace unmoor {
@@ -34,8 +35,8 @@ void binary_reference(const OpCall& call, std::span<const Data> in, Outputs& out
 // The greater or lesser of two; NaN if either is, as NumPy's maximum and minimum.
 template <class T>
 T extreme(T a, T b, bool maximum) {
-  if (a != a) return a;
-  if (b != b) return b;
+  if (is_nan(a)) return a;
+  if (is_nan(b)) return b;
   return (maximum ? a < b : b < a) ? b : a;
 }
 

@@ -113,7 +113,7 @@ std::string OpCall::text(std::string_view key, std::string_view otherwise) const
 
 std::vector<int64_t> OpCall::integers(std::string_view key, std::vector<int64_t> otherwise) const {
   const auto* held = find_attribute<std::vector<int64_t>>(node, key);
-  return held == nullptr ? std::move(otherwise) : *held;
+  return held == nullptr ? otherwise : *held;
 }
 
 std::vector<float> OpCall::reals(std::string_view key) const {

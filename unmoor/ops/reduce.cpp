@@ -6,6 +6,7 @@
 #include "unmoor/ops/along_axis.h"
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/formula.h"
+#include "unmoor/ops/nan.h"
 #include "unmoor/ops/numeric.h"
 
 namespace unmoor {
@@ -85,9 +86,9 @@ T step(Kind kind, T so_far, T x) {
   const auto b = static_cast<U>(x);
   switch (kind) {
     case Kind::Max:
-      return so_far != so_far || so_far > x ? so_far : x;
+      return is_nan(so_far) || so_far > x ? so_far : x;
     case Kind::Min:
-      return so_far != so_far || so_far < x ? so_far : x;
+      return is_nan(so_far) || so_far < x ? so_far : x;
     case Kind::Prod:
       return static_cast<T>(a * b);
     case Kind::L1:

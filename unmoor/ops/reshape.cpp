@@ -362,7 +362,7 @@ Op size() {
 
 Op dropout() {
   Op op = moving_op("Dropout", "Its input when inferring, and a mask of what was kept.", "data");
-  std::vector<DType> types = float_types();
+  const std::vector<DType>& types = float_types();
   op.inputs = {required("data", types), optional("ratio", types), optional("training_mode", {DType::Bool})};
   op.outputs = {required("output", types), optional("mask", {DType::Bool})};
   op.attributes = {{"seed", int64_t{0}}};

@@ -71,7 +71,7 @@ Taps taps_at(const AxisRule& rule, double coordinate) {
 }
 
 std::string sample_mode(const OpCall& call) {
-  const std::string mode = call.text("mode", "linear");
+  std::string mode = call.text("mode", "linear");
   if (mode == "bilinear") return "linear";
   if (mode == "bicubic") return "cubic";
   if (mode != "linear" && mode != "nearest" && mode != "cubic")

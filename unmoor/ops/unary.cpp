@@ -1,6 +1,7 @@
 #include "unmoor/base/error.h"
 #include "unmoor/ops/builder.h"
 #include "unmoor/ops/elementwise.h"
+#include "unmoor/ops/nan.h"
 
 namespace unmoor {
 
@@ -72,7 +73,7 @@ void add_float_functions(OpSet& ops) {
 
 template <class T>
 T sign_of(T x) {
-  if (x != x) return x;
+  if (is_nan(x)) return x;
   return static_cast<T>(static_cast<int>(x > T{0}) - static_cast<int>(x < T{0}));
 }
 

@@ -220,7 +220,7 @@ std::vector<Type> infer_scan(Rewriter& r, NodeId id, int depth) {
 
 // What the body gets of a value: of a sequence, one element.
 InputBinding element_binding(const Rewriter& r, const Graph& body, const Node& node, size_t i) {
-  const InputBinding whole = binding(r, node.inputs[i]);
+  InputBinding whole = binding(r, node.inputs[i]);
   const auto* sequence = std::get_if<SequenceType>(&whole.type);
   if (sequence == nullptr && i == 0) fail(ErrorKind::InvalidModel, "SequenceMap '", node.name, "': its first input is ", whole.type, ", no sequence");
   if (sequence == nullptr) return whole;

@@ -38,7 +38,8 @@ std::vector<Data> run_if(const Node& node, std::vector<Data> inputs, BodySession
   const std::string_view branch = taken ? "then_branch" : "else_branch";
   inputs.erase(inputs.begin());
   BodyObserver shown(observer, cat(node_label(node), "/", branch, "/"), "");
-  return bodies.get(body_of(node, branch), inputs, true).run_in_order(std::move(inputs), observer == nullptr ? nullptr : &shown);
+  Session& session = bodies.get(body_of(node, branch), inputs, true);
+  return session.run_in_order(std::move(inputs), observer == nullptr ? nullptr : &shown);
 }
 
 // The size of so many elements in a row. Fails with Unsupported where they end inside a byte, as an odd number of 4-bit integers does.

@@ -37,14 +37,14 @@ class WorkerRunner : public Runner {
   NamedData run(const NamedData& inputs, Observer* observer) override {
     Message request{{{"do", "run"}, {"watch", observer != nullptr}, {"steps", observer != nullptr && observer->wants_steps()}}, {}};
     request.head["inputs"] = pack(inputs, request.bytes);
-    const Message reply = ask(std::move(request), observer);
+    const Message reply = ask(request, observer);
     return unpack_named(reply.head.at("outputs"), reply.bytes);
   }
 
   std::vector<double> time_runs(const NamedData& inputs, size_t count, double seconds) override {
     Message request{{{"do", "time"}, {"count", count}, {"seconds", seconds}}, {}};
     request.head["inputs"] = pack(inputs, request.bytes);
-    return ask(std::move(request), nullptr, seconds).head.at("times").get<std::vector<double>>();
+    return ask(request, nullptr, seconds).head.at("times").get<std::vector<double>>();
   }
 
   std::vector<StepInfo> steps() const override {
@@ -59,7 +59,7 @@ class WorkerRunner : public Runner {
   std::vector<Data> run_step(size_t step, const NamedData& inputs) override {
     Message request{{{"do", "run_step"}, {"step", step}}, {}};
     request.head["inputs"] = pack(inputs, request.bytes);
-    const Message reply = ask(std::move(request));
+    const Message reply = ask(request);
     std::vector<Data> outputs;
     for (const auto& item : reply.head.at("outputs")) outputs.push_back(unpack(item, reply.bytes));
     return outputs;

@@ -79,7 +79,7 @@ std::string AlignResult::text() const {
   }
   std::ranges::stable_sort(worst, [](const AlignedValue* a, const AlignedValue* b) { return a->single->over > b->single->over; });
   if (verdict == "differ") {
-    std::ranges::stable_partition(worst, [](const AlignedValue* value) { return value->verdict == "differ"; });
+    std::stable_partition(worst.begin(), worst.end(), [](const AlignedValue* value) { return value->verdict == "differ"; });
   }
   Table table({"worst kernels alone", "op", "rel L2", "of tol.", "entire", "verdict"}, "llrrrl");
   for (size_t i = 0; i < std::min<size_t>(worst.size(), 8); ++i) {

@@ -100,7 +100,7 @@ void check_case(Device& device, const Op& op, const Case& one, const std::string
 TEST(CpuConformance, every_kernel_agrees_with_the_reference_on_every_case_it_takes) {
   Count count;
   for_each_target([&](const std::string& target) {
-    for (const size_t threads : {1, 2}) {
+    for (const size_t threads : std::initializer_list<size_t>{1, 2}) {
       const auto device = open_cpu(threads);
       for (const auto& [name, kernels] : device->kernels().all()) {
         const Op* const op = all_ops().find(name);

@@ -114,7 +114,7 @@ TEST(CpuFunctions, keep_the_sign_of_zero) {
   for_each_target([](const std::string& target) {
     for (const Function function : {Function::Tanh, Function::Erf, Function::Floor, Function::Ceil, Function::Round, Function::Sqrt, Function::Abs,
                                     Function::Neg, Function::Softsign, Function::Gelu, Function::Swish, Function::HardSwish}) {
-      for (const size_t n : {1, 64}) {
+      for (const size_t n : std::initializer_list<size_t>{1, 64}) {
         std::vector<float> x(n, -0.0F);
         cpu::unary_loop(function)(x.data(), x.data(), n, 1, 0);
         const bool negative = function != Function::Abs && function != Function::Neg;

@@ -41,7 +41,7 @@ TEST(CpuMatMul, products_of_every_way_agree_with_loops_in_double) {
     }
   }
   for_each_target([&](const std::string& target) {
-    for (const size_t threads : {1, 2}) {
+    for (const size_t threads : std::initializer_list<size_t>{1, 2}) {
       const auto device = open_cpu(threads);
       for (size_t i = 0; i < sizes.size(); ++i) {
         const Sizes& s = sizes[i];

@@ -31,7 +31,7 @@ TEST(Memory, a_tensor_beyond_the_limit_is_refused_before_it_is_allocated) {
   const Limit limit(memory_in_use() + (size_t{1} << 20));
   EXPECT_NO_THROW(Tensor(TensorType{DType::U8, Shape{1 << 19}}));
   try {
-    Tensor(TensorType{DType::U8, Shape{int64_t{1} << 40}});
+    const Tensor made(TensorType{DType::U8, Shape{int64_t{1} << 40}});
     FAIL() << "a tensor of a tebibyte was made";
   } catch (const Error& error) {
     EXPECT_EQ(error.kind(), ErrorKind::OutOfMemory);

@@ -13,9 +13,9 @@ namespace unmoor {
 namespace {
 
 TEST(ThreadPool, each_piece_is_done_once) {
-  for (const size_t threads : {1, 2, 5}) {
+  for (const size_t threads : std::initializer_list<size_t>{1, 2, 5}) {
     ThreadPool pool(threads);
-    for (const size_t count : {0, 1, 2, 7, 1000}) {
+    for (const size_t count : std::initializer_list<size_t>{0, 1, 2, 7, 1000}) {
       std::vector<std::atomic<int>> done(count);
       pool.each(count, [&](size_t i) { done[i].fetch_add(1); });
       for (size_t i = 0; i < count; ++i) EXPECT_EQ(done[i].load(), 1) << i << " of " << count << ", threads " << threads;
@@ -32,7 +32,7 @@ TEST(ThreadPool, many_short_jobs_lose_nothing) {
 
 TEST(ThreadPool, ranges_cover_everything_without_overlap) {
   ThreadPool pool(2);
-  for (const size_t total : {0, 1, 99, 100000}) {
+  for (const size_t total : std::initializer_list<size_t>{0, 1, 99, 100000}) {
     std::vector<std::atomic<int>> seen(total);
     pool.ranges(total, 10, [&](size_t begin, size_t end) {
       for (size_t i = begin; i < end; ++i) seen[i].fetch_add(1);

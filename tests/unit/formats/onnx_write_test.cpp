@@ -12,7 +12,6 @@ namespace {
 
 using namespace model_text;
 using testing::ElementsAre;
-using testing::HasSubstr;
 
 Graph written_and_read(const Graph& graph) {
   const TemporaryFolder folder;

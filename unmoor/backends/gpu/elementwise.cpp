@@ -56,7 +56,8 @@ Launch elementwise(const Elementwise& what, const OpCall& call) {
   Walk walk{shape.dims(), {}};
   for (const auto input : what.inputs) walk.strides.push_back(broadcast_strides(call.input(input).shape, shape));
   walk = collapsed(walk);
-  walk = padded(std::move(walk), kernel_rank(walk.rank()));
+  const size_t rank = kernel_rank(walk.rank());
+  walk = padded(std::move(walk), rank);
   Launch launch(entry_of(what), cat(math_text(), kernel_text(what, walk.rank())),
                 real_defines(has_f64(what) ? DType::F64 : DType::F32));
   for (size_t i = 0; i < what.inputs.size(); ++i) launch.input(call, what.inputs[i]).integers(walk.strides[i]);

@@ -23,7 +23,8 @@ Support walks(const Walk& walk) {
 
 Launch move(const Move& what) {
   auto walk = collapsed(what.walk);
-  walk = padded(std::move(walk), walk.rank() <= 3 ? 3 : most_axes);
+  const size_t rank = walk.rank() <= 3 ? 3 : most_axes;
+  walk = padded(std::move(walk), rank);
   const auto bytes = what.element_bytes;
   Launch launch("move", unmoor_gpu_text::unmoor_backends_gpu_kernels_move_inc,
                 {cat("TYPE ", element_name(integer_of_bytes(bytes))), cat("RANK ", walk.rank())});

@@ -204,7 +204,7 @@ void OpenClDriver::launch(Queue queue, Function function, std::array<uint32_t, 3
   for (cl_uint i = 0; i < arguments.size(); ++i) {
     const auto& argument = arguments[i];
     const auto memory = of(argument.memory);
-    check(argument.is_memory ? cl_.clSetKernelArg(kernel, i, sizeof memory, memory == nullptr ? nullptr : &memory)
+    check(argument.is_memory ? cl_.clSetKernelArg(kernel, i, sizeof(cl_mem), memory == nullptr ? nullptr : &memory)
                              : cl_.clSetKernelArg(kernel, i, argument.size, argument.bytes.data()),
           "clSetKernelArg");
   }

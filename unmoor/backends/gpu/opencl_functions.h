@@ -49,6 +49,7 @@ namespace unmoor::gpu {
 
 // libOpenCL, opened once at first use and never closed. Immutable.
 struct OpenCl {
+// NOLINTNEXTLINE(bugprone-macro-parentheses): a name cannot be declared in parentheses.
 #define UNMOOR_DECLARE(function) decltype(&::function) function = nullptr;
   UNMOOR_OPENCL_FUNCTIONS(UNMOOR_DECLARE)
 #undef UNMOOR_DECLARE

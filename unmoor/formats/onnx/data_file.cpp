@@ -86,7 +86,7 @@ Data read_map(std::string_view bytes, TensorReader& tensors, int depth) {
 Data read_as(const Type& type, std::string_view bytes, TensorReader& tensors) {
   if (std::holds_alternative<SequenceType>(type)) return Sequence{read_items(bytes, tensors, 0)};
   if (const auto* wanted = std::get_if<MapType>(&type)) {
-    const Data map = read_map(bytes, tensors, 0);
+    Data map = read_map(bytes, tensors, 0);
     if (!map.map().values.empty() || wanted->key != DType::String) return map;
     return Map{Tensor::of_strings({0}, {}), {}};  // Nothing else tells what the keys of an empty one are.
   }

@@ -12,7 +12,7 @@ namespace {
 // What decoding takes for a pixel: its result, and the library's own samples.
 constexpr int64_t pixel_bytes = 16;
 
-using std::string_view_literals::operator""sv;
+using namespace std::string_view_literals;
 
 // `mark` stands in the file from byte `at` on.
 struct Mark {

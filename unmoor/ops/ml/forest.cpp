@@ -40,7 +40,8 @@ size_t Forest::leaf_of(int32_t root, std::span<const double> row) const {
     const double x = row[node.feature];
     at = (std::isnan(x) ? node.missing_is_yes : holds(*this, node, x)) ? node.yes : node.no;
   }
-  return static_cast<size_t>(~at);
+  const int32_t leaf = ~at;
+  return static_cast<size_t>(leaf);
 }
 
 void Forest::score(std::span<const double> rows, size_t width, Aggregate how, std::span<double> scores) const {
