@@ -107,6 +107,9 @@ Op fused_conv() {
       "T[1,16,7,7]~small T[8,16,1,1]~small! activation=Clip",
       "T[1,8,9,9]~small T[8,1,3,3]~small! group=8 activation=Clip activation_params=[0]",
       "T[1,8,8,3]~small T[4,3,3,3]~small! T[4]~small! T[1,8,8,4]~small pads=[1,1,1,1] activation=Relu layout=NHWC",
+      "T[1,15,17,16]~small T[20,16,3,3]~small! T[20]~small! T[1,15,17,20]~small pads=[1,1,1,1] activation=Relu,Swish layout=NHWC",
+      "T[1,9,16,20]~small T[20,1,3,3]~small! T[20]~small! T[1,9,16,20]~small group=20 pads=[1,1,1,1] activation=Relu layout=NHWC",
+      "T[1,9,16,20]~small T[20,1,3,3]~small! T[20]~small! group=20 pads=[1,1,1,1] activation=Clip activation_params=[0,6] layout=NHWC",
       "T[0,3,8,8] T[4,3,3,3]! T[4]! activation=Relu"};
   return op;
 }

@@ -166,7 +166,8 @@ Op pool(std::string name, std::string summary, double flop_per_tap, Rounding rou
               "T[1,2,4,4] kernel_shape=[2,2] strides=[] pads=[] dilations=[]",
               "T[1,2,5,5] kernel_shape=[2,3] strides=[1000000000,1000000000]",
               "T[1,64,14,14] kernel_shape=[3,3] strides=[2,2] pads=[1,1,1,1]",
-              "T[2,9,7,3] kernel_shape=[3,3] pads=[1,1,1,1] strides=[2,2] layout=NHWC"};
+              "T[2,9,7,3] kernel_shape=[3,3] pads=[1,1,1,1] strides=[2,2] layout=NHWC",
+              "T[1,7,9,37] kernel_shape=[3,2] ceil_mode=0,1 strides=[2,2],[3,3] dilations=[1,2] layout=NHWC"};
   return op;
 }
 

@@ -270,14 +270,30 @@ bool LayoutRewriter::move_flatten(NodeId id) {
   const Shape* const to = r_.known_shape(output_of(node));
   if (last == no_value || from == nullptr || to == nullptr || to->rank() != 3 || (*to)[0] != (*from)[0] || (*to)[1] != (*from)[1]) return false;
   const NodeId follower = r_.only_user(node.outputs[0]);
-  if (follower == no_node || !is_transpose(r_.node(follower), {0, 2, 1})) return false;
+  if (follower == no_node) return false;
+  const bool product = r_.node(follower).op == "unmoor:FusedMatMul" && r_.node(follower).inputs[0] == node.outputs[0] &&
+                       integer_of(r_.node(follower), "transA", 0) == 1;
+  if (!product && !is_transpose(r_.node(follower), {0, 2, 1})) return false;
   const std::vector<int64_t> dims{(*to)[0], (*to)[2], (*to)[1]};
-  Node reshape = r_.node(follower);
+  Node reshape = product ? node : r_.node(follower);
   reshape.op = "Reshape";
   reshape.attributes = {};
   if (std::ranges::find(dims, 0) != dims.end()) reshape.attributes["allowzero"] = int64_t{1};
   reshape.inputs = {last, r_.add_constant("", Tensor::from<int64_t>(Shape{3}, dims))};
-  r_.replace(follower, std::move(reshape));
+  if (!product) {
+    r_.replace(follower, std::move(reshape));
+    return true;
+  }
+  Value value = r_.value(reshape.outputs[0]);
+  value.name += " (channels last)";
+  value.origin.permutation = {0, 2, 1};
+  value.type = TensorType{std::get<TensorType>(value.type).dtype, Shape(dims)};
+  reshape.outputs[0] = r_.add_value(std::move(value));
+  Node changed = r_.node(follower);
+  changed.inputs[0] = reshape.outputs[0];
+  changed.attributes["transA"] = int64_t{0};
+  r_.insert_before(id, std::move(reshape));
+  r_.replace(follower, std::move(changed));
   return true;
 }
 

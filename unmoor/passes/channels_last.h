@@ -35,7 +35,7 @@ class LayoutRewriter {
   bool move_axis(NodeId id);       // Concat, Split, Softmax: an axis as an attribute.
   bool move_per_axis(NodeId id);   // Pad, Resize: constants with an entry an axis.
   bool move_reduction(NodeId id);
-  bool move_flatten(NodeId id);    // A Reshape to [N, C, places] with a Transpose behind it that puts C last.
+  bool move_flatten(NodeId id);    // A Reshape to [N, C, places] whose only use puts C last.
 
   std::optional<ValueId> constant_operand(ValueId id, size_t rank);
   std::optional<ValueId> permuted_entries(ValueId id, size_t rank);
