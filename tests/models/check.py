@@ -4,6 +4,7 @@
   check.py ppocr4-rec --on cpu --unmoor build/release/unmoor
 """
 import argparse
+import json
 import pathlib
 import subprocess
 import sys
@@ -106,12 +107,23 @@ def run_unmoor(unmoor, model, inputs, device, fallback):
     with tempfile.TemporaryDirectory() as folder:
         given, taken = pathlib.Path(folder) / "inputs.npz", pathlib.Path(folder) / "outputs.npz"
         np.savez(given, **inputs)
-        command = [unmoor, "run", str(model), "-i", str(given), "-o", str(taken), "--on", device, "--fallback", fallback]
-        result = subprocess.run(command, stdout=subprocess.DEVNULL)
+        command = [unmoor, "run", str(model), "-i", str(given), "-o", str(taken), "--on", device, "--fallback", fallback, "--json"]
+        result = subprocess.run(command, stdout=subprocess.PIPE)
         if result.returncode != 0:
             raise SystemExit(f"exit status {result.returncode} of: {' '.join(command)}")
         with np.load(taken) as archive:
-            return {name: archive[name] for name in archive.files}
+            return {name: archive[name] for name in archive.files}, json.loads(result.stdout)["plan"]
+
+
+def silent_fallbacks(plan):
+    """Nodes that run elsewhere than on the first device without a word of why."""
+    found = []
+    for each in plan["placements"]:
+        if each["device"] == plan["devices"][0] or each["state"] in ("host", "choice"):
+            continue
+        if each["state"] != "fallback" or not any(refusal["reason"] and refusal["detail"] for refusal in each["refusals"]):
+            found.append(f"{each['op']} '{each['node']}' runs on {each['device']} without a reason")
+    return found
 
 
 def main():
@@ -128,8 +140,8 @@ def main():
     inputs = model_inputs.make_inputs(row)
     expected = run_onnxruntime(path, inputs)
     check_oracle(row, expected)
-    outputs = run_unmoor(options.unmoor, path, inputs, options.on, options.fallback)
-    complaints = [f"{name} is missing" for name in expected if name not in outputs]
+    outputs, plan = run_unmoor(options.unmoor, path, inputs, options.on, options.fallback)
+    complaints = silent_fallbacks(plan) + [f"{name} is missing" for name in expected if name not in outputs]
     for name in [name for name in expected if name in outputs]:
         complaints += compare(name, outputs[name], expected[name], row.get("quantised", False), row.get("classes", False))
     if "meaning" in row and not complaints:
@@ -137,7 +149,8 @@ def main():
         complaints += [wrong] if wrong else []
         if not wrong:
             print(f"meaning: {row['meaning']['text']}")
-    print("\n".join(complaints) if complaints else f"{row['id']} on {options.on}: as ONNX Runtime")
+    told = f", {plan['fallback_nodes']} nodes elsewhere with a reason" if plan["fallback_nodes"] else ""
+    print("\n".join(complaints) if complaints else f"{row['id']} on {options.on}: as ONNX Runtime{told}")
     return 1 if complaints else 0
 
 

@@ -58,6 +58,21 @@ class Compare(unittest.TestCase):
         self.assertEqual(len(check.compare("y", self.want * np.float32(1.001), self.want)), 1)
 
 
+class Fallback(unittest.TestCase):
+    def complaints(self, **placement):
+        each = {"op": "Abs", "node": "a", "device": "cpu", "state": "fallback", "refusals": [{"reason": "no-kernel", "detail": "no kernel for Abs"}]}
+        return check.silent_fallbacks({"devices": ["opencl:0", "cpu"], "placements": [{**each, **placement}]})
+
+    def test_a_reason_suffices(self):
+        self.assertEqual(self.complaints(), [])
+        self.assertEqual(self.complaints(device="opencl:0", state="native", refusals=[]), [])
+        self.assertEqual(self.complaints(state="host", refusals=[]), [])
+
+    def test_a_node_elsewhere_without_a_reason_is_found(self):
+        self.assertEqual(len(self.complaints(refusals=[])), 1)
+        self.assertEqual(len(self.complaints(state="native")), 1)
+
+
 class Meaning(unittest.TestCase):
     def test_repeats_and_blanks_are_dropped(self):
         steps = np.eye(4, dtype=np.float32)[[1, 1, 0, 1, 3]][None]
