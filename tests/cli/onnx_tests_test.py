@@ -3,6 +3,7 @@ import os
 import shutil
 import sys
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import numpy as np
@@ -69,6 +70,18 @@ class OnnxTests(ProgramTest):
         self.addCleanup(os.environ.pop, "UNMOOR_PATIENCE")
         found = self.run_tests(0)
         self.assertEqual((len(found["cases"]), found["refused"]), (400, 400))
+
+    def test_kernels_of_many_cases_are_compiled_as_one_program(self):
+        x = np.array([0.25, 1, 4], np.float32)
+        for name, result in {"Abs": x, "Neg": -x, "Relu": x, "Sqrt": np.sqrt(x), "Exp": np.exp(x), "Tanh": np.tanh(x)}.items():
+            self.write_case(name, name, [x], [result])
+        self.write_case("Unknown", "NobodyKnowsThis", [x], [x])
+        cache = self.folder / "cache"
+        with unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME=str(cache)):
+            found = self.run_tests(0, "--on", "opencl")
+        self.assertEqual((found["passed"], found["refused"]), (6, 1))
+        files = list((cache / "unmoor" / "gpu").iterdir())
+        self.assertEqual(len(files), 7, "one of each kernel, and one of the program that they share")
 
     def test_random_operators_are_judged_by_their_rate_and_named(self):
         share = np.full(1000, 0.3, np.float32)
