@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 from ort_compare import Case, Constant, run_cases
-from ort_values import I8, U8, normal, random, scalar, scales, whole
+from ort_values import I8, U8, normal, numbers, packed, random, scalar, scales, whole
 
 SHAPES = ((7,), (2, 3, 16), (1, 257), (4, 1, 3, 5), (0, 4))
 
@@ -74,6 +74,26 @@ def fused_products():
             yield Case("FusedMatMul", [normal(*a).astype(dtype), normal(*b).astype(dtype)], form)
 
 
+def halves():
+    """float16, where the kernels take it."""
+    half = lambda *shape: (normal(*shape) / 2).astype(np.float16)
+    for bits, zero in itertools.product((4, 8), (0, 1)):
+        points = Constant(packed(numbers(bits, 7, 2), bits)) if zero else None
+        weights = Constant(packed(numbers(bits, 7, 2, 32), bits))
+        scale = Constant((scales(7, 2) / 4).astype(np.float16))
+        yield Case("MatMulNBits", [half(3, 64), weights, scale, points], {"K": 64, "N": 7, "bits": bits, "block_size": 32}, tolerance=3e-3)
+        yield Case(
+            "GatherBlockQuantized",
+            [Constant(packed(numbers(bits, 5, 32), bits)), np.array([0, 4, -1], np.int64), Constant(scales(5, 2).astype(np.float16)),
+             Constant(packed(numbers(bits, 5, 2), bits)) if zero else None],
+            {"bits": bits, "block_size": 16, "quantize_axis": 1},
+            tolerance=2e-3,
+        )
+    for interleaved, shape in itertools.product((0, 1), ((2, 3, 16), (2, 2, 3, 8))):
+        tables = [half(10, 4), half(10, 4)]
+        yield Case("RotaryEmbedding", [half(*shape), random.integers(0, 10, (2, 3)), *tables], {"interleaved": interleaved}, tolerance=2e-3)
+
+
 def channels_last():
     forms = [
         ({"kernel_shape": [2, 2], "strides": [2, 2]}, (1, 8, 8, 3)),
@@ -128,7 +148,7 @@ def tokens():
 
 
 def all_cases():
-    for family in (activations, skip_normalizations, fused_products, channels_last, tokens):
+    for family in (activations, skip_normalizations, fused_products, halves, channels_last, tokens):
         yield from family()
 
 
