@@ -2,12 +2,15 @@
 """Fetches trained models out of pinned Python packages and puts them at examples/models/ID.onnx.
 
   tools/fetch_models.py example      the models that the README and the examples use
-  tools/fetch_models.py first        the models that ./test uses as well
+  tools/fetch_models.py first        a choice of models, small and fast
+  tools/fetch_models.py all          every model: the tests of tests/models/ use them
   tools/fetch_models.py ID...        single models
   tools/fetch_models.py --list       what there is, with package, size and licence
 
-tools/models.json says which file of which package, and its SHA-256. No package is installed and none of its code runs.
-Files that are already there and right are left alone.
+tools/models.json says which file of which package, and its SHA-256. No package is installed and none of its code runs, with
+one exception: rows marked `sdist` have no wheel, and pip runs the package's setup.py to read its metadata.
+Files that are already there and right are left alone. Models under other licences than MIT, Apache-2.0 and BSD are there for
+tests alone.
 """
 import argparse
 import hashlib
@@ -16,6 +19,7 @@ import os
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tempfile
 import zipfile
 
@@ -48,28 +52,36 @@ def is_there(row, path):
     return path.is_file() and path.stat().st_size == row["bytes"] and sha256(path) == row["sha256"]
 
 
-def download(package, version, folder):
-    """The wheel of package==version, without what it depends on."""
+def download(package, version, folder, sdist=False):
+    """The wheel of package==version, or its source archive if it has no wheel; without what it depends on."""
     command = [sys.executable, "-m", "pip", "download", "--quiet", "--disable-pip-version-check", "--no-deps",
-               "--only-binary", ":all:", "--dest", str(folder), f"{package}=={version}"]
+               "--no-binary" if sdist else "--only-binary", ":all:" if not sdist else package, "--dest", str(folder), f"{package}=={version}"]
     result = subprocess.run(command, stdout=sys.stderr)
-    wheels = list(folder.glob("*.whl"))
-    if result.returncode != 0 or len(wheels) != 1:
+    archives = [path for path in folder.iterdir() if path.name.endswith((".whl", ".tar.gz", ".zip"))]
+    if result.returncode != 0 or len(archives) != 1:
         raise SystemExit(f"fetch_models: pip could not download {package}=={version} (exit {result.returncode}).\n"
                          f"Check that pip reaches its package index, then try again: {' '.join(command)}")
-    return wheels[0]
+    return archives[0]
 
 
-def extract(row, wheel, path):
-    """Copies the model out of the wheel; the file appears under its name only when it is whole and right."""
-    with zipfile.ZipFile(wheel) as archive:
-        try:
-            data = archive.read(row["path"])
-        except KeyError:
-            raise SystemExit(f"fetch_models: {wheel.name} holds no file {row['path']}")
+def read_file(package, name):
+    """The bytes of one file of a wheel or a source archive."""
+    try:
+        if package.name.endswith(".tar.gz"):
+            with tarfile.open(package) as archive:
+                return archive.extractfile(name).read()
+        with zipfile.ZipFile(package) as archive:
+            return archive.read(name)
+    except KeyError:
+        raise SystemExit(f"fetch_models: {package.name} holds no file {name}")
+
+
+def extract(row, package, path):
+    """Copies the model out of the package; the file appears under its name only when it is whole and right."""
+    data = read_file(package, row["path"])
     found = hashlib.sha256(data).hexdigest()
     if found != row["sha256"]:
-        raise SystemExit(f"fetch_models: {row['path']} in {wheel.name} has SHA-256\n  {found}, not\n  {row['sha256']}.\n"
+        raise SystemExit(f"fetch_models: {row['path']} in {package.name} has SHA-256\n  {found}, not\n  {row['sha256']}.\n"
                          "The package is not the one that was recorded; nothing was written.")
     part = path.with_name(path.name + ".part")
     part.write_bytes(data)
@@ -85,7 +97,7 @@ def main():
     rows = load_rows()
     if options.list:
         for row in rows:
-            print(f"{row['id']:18} {row['bytes'] / 1e6:6.2f} MB  {row['package']}=={row['version']}  {row['licence']}")
+            print(f"{row['id']:21} {row['bytes'] / 1e6:6.2f} MB  {row['package']}=={row['version']}  {row['licence']}")
         return
     options.to.mkdir(parents=True, exist_ok=True)
     missing = {}
@@ -94,9 +106,9 @@ def main():
             missing.setdefault((row["package"], row["version"]), []).append(row)
     for (package, version), group in missing.items():
         with tempfile.TemporaryDirectory() as folder:
-            wheel = download(package, version, pathlib.Path(folder))
+            archive = download(package, version, pathlib.Path(folder), group[0].get("sdist", False))
             for row in group:
-                extract(row, wheel, options.to / f"{row['id']}.onnx")
+                extract(row, archive, options.to / f"{row['id']}.onnx")
                 print(f"fetched {row['id']} from {package} {version} ({row['licence']})")
 
 

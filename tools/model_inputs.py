@@ -29,6 +29,15 @@ def normal(spec, random):
     return random.standard_normal(spec["shape"]) * spec.get("std", 1.0) + spec.get("mean", 0.0)
 
 
+def uniform(spec, random):
+    return random.random(spec["shape"]) * (spec["hi"] - spec["lo"]) + spec["lo"]
+
+
+def randint(spec, random):
+    """From lo up to, but not, hi."""
+    return random.integers(spec["lo"], spec["hi"], spec["shape"])
+
+
 def const(spec, random):
     return np.full(spec["shape"], spec["value"])
 
@@ -65,6 +74,12 @@ def image(spec, random):
     return scaled(picture, spec)
 
 
+def image_hwc(spec, random):
+    """An image with the channels last."""
+    count, height, width, channels = spec["shape"]
+    return image(dict(spec, shape=[count, channels, height, width]), random).transpose(0, 2, 3, 1)
+
+
 def text(spec, random):
     """Dark dot-matrix letters on a light page; `size` is the side of a dot."""
     channels, height, width = spec["shape"][-3:]
@@ -88,7 +103,8 @@ def bytes_ends(spec, random):
     return rows
 
 
-MAKERS = {"normal": normal, "const": const, "list": listed, "audio": audio, "image": image, "text": text, "bytes_ends": bytes_ends}
+MAKERS = {"normal": normal, "uniform": uniform, "randint": randint, "const": const, "list": listed, "audio": audio, "image": image,
+          "image_hwc": image_hwc, "text": text, "bytes_ends": bytes_ends}
 
 
 def make_inputs(row):

@@ -3,6 +3,7 @@ import os
 import shutil
 import sys
 import unittest
+import unittest.mock
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,13 @@ class OnnxTests(ProgramTest):
 
     def run_tests(self, status, *more):
         return self.run_tool("conformance", "--onnx-tests", self.folder / "tests", *more, status=status)
+
+    def test_a_written_case_keeps_its_node_where_all_inputs_are_constants(self):
+        """It was folded: whoever answered such a case repeated our own value."""
+        self.run_tool("conformance", "--op", "Shape", "--write", self.folder / "cases")
+        models = [onnx.load(str(each)) for each in sorted((self.folder / "cases").glob("*/model.onnx"))]
+        self.assertTrue(models)
+        self.assertEqual({node.op_type for model in models for node in model.graph.node}, {"Shape"})
 
     def test_right_and_wrong_values_are_told_apart(self):
         x = np.array([-1, 0, 2], np.float32)
@@ -69,6 +77,18 @@ class OnnxTests(ProgramTest):
         self.addCleanup(os.environ.pop, "UNMOOR_PATIENCE")
         found = self.run_tests(0)
         self.assertEqual((len(found["cases"]), found["refused"]), (400, 400))
+
+    def test_kernels_of_many_cases_are_compiled_as_one_program(self):
+        x = np.array([0.25, 1, 4], np.float32)
+        for name, result in {"Abs": x, "Neg": -x, "Relu": x, "Sqrt": np.sqrt(x), "Exp": np.exp(x), "Tanh": np.tanh(x)}.items():
+            self.write_case(name, name, [x], [result])
+        self.write_case("Unknown", "NobodyKnowsThis", [x], [x])
+        cache = self.folder / "cache"
+        with unittest.mock.patch.dict(os.environ, XDG_CACHE_HOME=str(cache)):
+            found = self.run_tests(0, "--on", "opencl")
+        self.assertEqual((found["passed"], found["refused"]), (6, 1))
+        files = list((cache / "unmoor" / "gpu").iterdir())
+        self.assertEqual(len(files), 7, "one of each kernel, and one of the program that they share")
 
     def test_random_operators_are_judged_by_their_rate_and_named(self):
         share = np.full(1000, 0.3, np.float32)

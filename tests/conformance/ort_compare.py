@@ -1,5 +1,6 @@
 """Runs cases of operators by `unmoor run` and by ONNX Runtime, and compares."""
 
+import argparse
 import dataclasses
 import pathlib
 import subprocess
@@ -83,7 +84,7 @@ def by_unmoor(unmoor, device, model, feeds):
     with tempfile.TemporaryDirectory() as folder:
         path, given, taken = (pathlib.Path(folder) / name for name in ("cases.onnx", "inputs.npz", "outputs.npz"))
         path.write_bytes(model.SerializeToString())
-        np.savez(given, **feeds)
+        np.savez(given, **{name: value.astype(str) if value.dtype.kind == "O" else value for name, value in feeds.items()})
         command = [unmoor, "run", str(path), "-i", str(given), "-o", str(taken), "--on", device]
         done = subprocess.run(command, capture_output=True, text=True)
         if done.returncode != 0:
@@ -94,13 +95,17 @@ def by_unmoor(unmoor, device, model, feeds):
 
 def difference(case, got, want):
     """A complaint about one output, or None."""
-    if got.shape != want.shape or got.dtype != want.dtype:
+    texts = got.dtype.kind in "OUS" and want.dtype.kind in "OUS"
+    if got.shape != want.shape or (got.dtype != want.dtype and not texts):
         return f"{got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}"
     if want.size == 0:
         return None
     if case.padded:
         ended = [column for column in range(got.shape[1]) if (got[:, column:] == 0).all()]
         got, want = (x[:, : ended[0] + 1] if ended else x for x in (got, want))
+    if want.dtype.kind in "OUS":
+        wrong = [f"{a!r}, not {b!r}" for a, b in zip(got.reshape(-1), want.reshape(-1)) if str(a) != str(b)]
+        return wrong[0] if wrong else None
     if want.dtype.kind != "f":
         off = np.abs(got.astype(np.int64) - want.astype(np.int64))
         allowed = max(case.steps * want.size, 1) if case.steps else 0
@@ -141,3 +146,24 @@ def compare(unmoor, device, cases):
             if wrong:
                 complaints.append(f"{case.name()}: output {k}: {wrong}")
     return complaints
+
+
+def run_cases(about, all_cases):
+    """A program that compares cases, operator by operator."""
+    parser = argparse.ArgumentParser(description=about, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument("--unmoor", default="unmoor", help="the command to test")
+    parser.add_argument("--on", default="reference", help="device")
+    parser.add_argument("--only", help="one operator")
+    options = parser.parse_args()
+    by_op = {}
+    for case in all_cases():
+        by_op.setdefault(case.op, []).append(case)
+    failed = 0
+    for op, cases in by_op.items():
+        if options.only and op != options.only:
+            continue
+        complaints = compare(options.unmoor, options.on, cases)
+        failed += len(complaints)
+        print(f"{op}: {len(cases)} cases, {len(complaints)} differ", flush=True)
+        print("".join(f"    {complaint}\n" for complaint in complaints), end="", flush=True)
+    return 1 if failed else 0

@@ -4,7 +4,6 @@
 ort_quant_cases.py --unmoor build/release/unmoor --on reference [--only QGemm]
 """
 
-import argparse
 import itertools
 import sys
 
@@ -13,7 +12,7 @@ from onnx import TensorProto
 
 import ort_rewritten_cases
 import ort_search_cases
-from ort_compare import Case, Constant, compare
+from ort_compare import Case, Constant, run_cases
 from ort_values import I8, U8, normal, numbers, packed, random, scalar, scales, whole
 
 
@@ -364,25 +363,5 @@ def all_cases():
     yield from ort_search_cases.all_cases()
 
 
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("--unmoor", default="unmoor", help="the command to test")
-    parser.add_argument("--on", default="reference", help="device")
-    parser.add_argument("--only", help="one operator")
-    options = parser.parse_args()
-    by_op = {}
-    for case in all_cases():
-        by_op.setdefault(case.op, []).append(case)
-    failed = 0
-    for op, cases in by_op.items():
-        if options.only and op != options.only:
-            continue
-        complaints = compare(options.unmoor, options.on, cases)
-        failed += len(complaints)
-        print(f"{op}: {len(cases)} cases, {len(complaints)} differ", flush=True)
-        print("".join(f"    {complaint}\n" for complaint in complaints), end="", flush=True)
-    return 1 if failed else 0
-
-
 if __name__ == "__main__":
-    sys.exit(main())
+    sys.exit(run_cases(__doc__, all_cases))

@@ -4,6 +4,7 @@
   check.py ppocr4-rec --on cpu --unmoor build/release/unmoor
 """
 import argparse
+import json
 import pathlib
 import subprocess
 import sys
@@ -15,7 +16,8 @@ ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
 sys.path.insert(0, str(ROOT / "tools"))
 import model_inputs
 
-TOLERANCE = 1e-4        # Relative L2 error of an output in float32.
+# Relative L2 error of an output by its dtype; of float16 what docs/decisions/align-tolerance.md allows.
+TOLERANCE = {"float32": 1e-4, "float64": 1e-10, "float16": 2e-3}
 LIKENESS = 0.99         # Cosine, for models with quantised activations: one rounding changes all that follows.
 TIE = 1e-4              # Classes this close, of the row's range, may change places.
 
@@ -29,6 +31,8 @@ def read_as_user(meaning, outputs, inputs):
         got = [int(c) for k, c in enumerate(best) if c and (k == 0 or c != best[k - 1])]
     elif kind == "argmax":
         got = [int(c) for c in values.reshape(-1, values.shape[-1]).argmax(-1)]
+    elif kind == "mean_argmax":  # Of the mean over time.
+        got = [int(c) for c in values.mean(1).argmax(-1)]
     elif kind == "pixels_over":
         count = int((values > meaning["threshold"]).sum())
         return None if meaning["at_least"] <= count <= meaning["at_most"] else f"{count} pixels are over {meaning['threshold']}"
@@ -54,8 +58,8 @@ def same_best(got, want):
     return bool((near <= TIE * (best - want.min(-1))).all())
 
 
-def compare(name, got, want, quantised=False):
-    """Complaints about one output."""
+def compare(name, got, want, quantised=False, classes=False):
+    """Complaints about one output. Of quantised models the best class is compared where the row says that there are `classes`."""
     if got.shape != want.shape or got.dtype != want.dtype:
         return [f"{name} is {got.dtype}{list(got.shape)}, not {want.dtype}{list(want.shape)}"]
     if want.dtype.kind != "f":
@@ -66,10 +70,13 @@ def compare(name, got, want, quantised=False):
     a, b = got[finite].astype(np.float64), want[finite].astype(np.float64)
     if quantised:
         cosine = float(a @ b / (np.linalg.norm(a) * np.linalg.norm(b)))
-        return [] if cosine >= LIKENESS else [f"{name}: cosine {cosine:.4f}, not at least {LIKENESS}"]
+        print(f"{name}: cosine {cosine:.6f}")
+        found = [] if cosine >= LIKENESS else [f"{name}: cosine {cosine:.4f}, not at least {LIKENESS}"]
+        return found if not classes or same_best(got, want) else [*found, f"{name}: another class is best"]
     error = float(np.linalg.norm(a - b) / max(np.linalg.norm(b), 1e-30))
     print(f"{name}: relative L2 error {error:.2g}")
-    found = [] if error <= TOLERANCE else [f"{name}: relative L2 error {error:.3g}, not at most {TOLERANCE}"]
+    tolerance = TOLERANCE[want.dtype.name]
+    found = [] if error <= tolerance else [f"{name}: relative L2 error {error:.3g}, not at most {tolerance}"]
     return found if same_best(got, want) else [*found, f"{name}: another class is best"]
 
 
@@ -77,8 +84,12 @@ def check_oracle(row, expected):
     """Fails if ONNX Runtime itself does not give what was recorded: then the inputs are not the recorded ones."""
     for name, recorded in row["outputs"].items():
         values = expected[name].astype(np.float64)
-        for key, got in (("mean", values.mean()), ("std", values.std()), ("min", values.min()), ("max", values.max())):
-            if abs(got - recorded[key]) > 1e-3 * max(1.0, abs(recorded[key])):
+        figures = {"mean": values.mean(), "std": values.std(), "min": values.min(), "max": values.max()}
+        # Its own kernels for another processor round quantised activations in other places: single values say little.
+        kept, tolerance = (("mean", "std"), 2e-2) if row.get("quantised") else (figures, 1e-3)
+        for key in kept:
+            got = figures[key]
+            if abs(got - recorded[key]) > tolerance * max(1.0, abs(recorded[key])):
                 raise SystemExit(f"ONNX Runtime gives {name} with {key} {got:.7g}, not the recorded {recorded[key]:.7g}: "
                                  "the inputs are not those that were recorded")
 
@@ -87,6 +98,7 @@ def run_onnxruntime(model, inputs):
     import onnxruntime
     options = onnxruntime.SessionOptions()
     options.log_severity_level = 3
+    options.intra_op_num_threads = 2  # As when it was recorded: DynamicQuantizeLSTM depends on it.
     session = onnxruntime.InferenceSession(str(model), options, providers=["CPUExecutionProvider"])
     return dict(zip([o.name for o in session.get_outputs()], session.run(None, inputs)))
 
@@ -95,12 +107,23 @@ def run_unmoor(unmoor, model, inputs, device, fallback):
     with tempfile.TemporaryDirectory() as folder:
         given, taken = pathlib.Path(folder) / "inputs.npz", pathlib.Path(folder) / "outputs.npz"
         np.savez(given, **inputs)
-        command = [unmoor, "run", str(model), "-i", str(given), "-o", str(taken), "--on", device, "--fallback", fallback]
-        result = subprocess.run(command, stdout=subprocess.DEVNULL)
+        command = [unmoor, "run", str(model), "-i", str(given), "-o", str(taken), "--on", device, "--fallback", fallback, "--json"]
+        result = subprocess.run(command, stdout=subprocess.PIPE)
         if result.returncode != 0:
             raise SystemExit(f"exit status {result.returncode} of: {' '.join(command)}")
         with np.load(taken) as archive:
-            return {name: archive[name] for name in archive.files}
+            return {name: archive[name] for name in archive.files}, json.loads(result.stdout)["plan"]
+
+
+def silent_fallbacks(plan):
+    """Nodes that run elsewhere than on the first device without a word of why."""
+    found = []
+    for each in plan["placements"]:
+        if each["device"] == plan["devices"][0] or each["state"] in ("host", "choice"):
+            continue
+        if each["state"] != "fallback" or not any(refusal["reason"] and refusal["detail"] for refusal in each["refusals"]):
+            found.append(f"{each['op']} '{each['node']}' runs on {each['device']} without a reason")
+    return found
 
 
 def main():
@@ -117,16 +140,17 @@ def main():
     inputs = model_inputs.make_inputs(row)
     expected = run_onnxruntime(path, inputs)
     check_oracle(row, expected)
-    outputs = run_unmoor(options.unmoor, path, inputs, options.on, options.fallback)
-    complaints = [f"{name} is missing" for name in expected if name not in outputs]
+    outputs, plan = run_unmoor(options.unmoor, path, inputs, options.on, options.fallback)
+    complaints = silent_fallbacks(plan) + [f"{name} is missing" for name in expected if name not in outputs]
     for name in [name for name in expected if name in outputs]:
-        complaints += compare(name, outputs[name], expected[name], row.get("quantised", False))
+        complaints += compare(name, outputs[name], expected[name], row.get("quantised", False), row.get("classes", False))
     if "meaning" in row and not complaints:
         wrong = read_as_user(row["meaning"], outputs, inputs)
         complaints += [wrong] if wrong else []
         if not wrong:
             print(f"meaning: {row['meaning']['text']}")
-    print("\n".join(complaints) if complaints else f"{row['id']} on {options.on}: as ONNX Runtime")
+    told = f", {plan['fallback_nodes']} nodes elsewhere with a reason" if plan["fallback_nodes"] else ""
+    print("\n".join(complaints) if complaints else f"{row['id']} on {options.on}: as ONNX Runtime{told}")
     return 1 if complaints else 0
 
 

@@ -43,6 +43,35 @@ class Compare(unittest.TestCase):
         self.assertEqual(check.compare("y", self.want * 1.01, self.want, quantised=True), [])
         self.assertEqual(len(check.compare("y", -self.want, self.want, quantised=True)), 1)
 
+    def test_another_best_class_of_a_quantised_output_is_found(self):
+        want = np.random.default_rng(0).uniform(0, 1, (8, 1000)).astype(np.float32)
+        want[:, 3] = 2
+        got = want.copy()
+        got[5, 4] = 2.1
+        self.assertEqual(check.compare("y", got, want, quantised=True), [])
+        self.assertIn("another class is best", " ".join(check.compare("y", got, want, quantised=True, classes=True)))
+
+    def test_float16_may_be_off_by_more_than_float32(self):
+        half = self.want.astype(np.float16)
+        self.assertEqual(check.compare("y", (half * np.float16(1.001)).astype(np.float16), half), [])
+        self.assertEqual(len(check.compare("y", (half * np.float16(1.01)).astype(np.float16), half)), 1)
+        self.assertEqual(len(check.compare("y", self.want * np.float32(1.001), self.want)), 1)
+
+
+class Fallback(unittest.TestCase):
+    def complaints(self, **placement):
+        each = {"op": "Abs", "node": "a", "device": "cpu", "state": "fallback", "refusals": [{"reason": "no-kernel", "detail": "no kernel for Abs"}]}
+        return check.silent_fallbacks({"devices": ["opencl:0", "cpu"], "placements": [{**each, **placement}]})
+
+    def test_a_reason_suffices(self):
+        self.assertEqual(self.complaints(), [])
+        self.assertEqual(self.complaints(device="opencl:0", state="native", refusals=[]), [])
+        self.assertEqual(self.complaints(state="host", refusals=[]), [])
+
+    def test_a_node_elsewhere_without_a_reason_is_found(self):
+        self.assertEqual(len(self.complaints(refusals=[])), 1)
+        self.assertEqual(len(self.complaints(state="native")), 1)
+
 
 class Meaning(unittest.TestCase):
     def test_repeats_and_blanks_are_dropped(self):
@@ -50,6 +79,12 @@ class Meaning(unittest.TestCase):
         meaning = {"output": "y", "kind": "ctc", "value": [1, 1, 3]}
         self.assertIsNone(check.read_as_user(meaning, {"y": steps}, {}))
         self.assertIn("[1, 1, 3]", check.read_as_user(dict(meaning, value=[1, 3]), {"y": steps}, {}))
+
+    def test_the_class_over_time_is_read(self):
+        scores = np.array([[[0, 1, 0], [0, 0, 3]]], np.float32)
+        meaning = {"output": "y", "kind": "mean_argmax", "value": [2]}
+        self.assertIsNone(check.read_as_user(meaning, {"y": scores}, {}))
+        self.assertIn("[2]", check.read_as_user(dict(meaning, value=[1]), {"y": scores}, {}))
 
     def test_too_few_pixels_are_found(self):
         meaning = {"output": "y", "kind": "pixels_over", "threshold": 0.5, "at_least": 1, "at_most": 2}

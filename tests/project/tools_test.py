@@ -1,9 +1,11 @@
 """The project's own checks find planted defects, and pass what is right."""
 import hashlib
+import io
 import json
 import pathlib
 import subprocess
 import sys
+import tarfile
 import tempfile
 import unittest
 import zipfile
@@ -86,6 +88,17 @@ class Fetch(unittest.TestCase):
             row["sha256"] = hashlib.sha256(b"weights").hexdigest()
             fetch_models.extract(row, wheel, model)
             self.assertTrue(fetch_models.is_there(row, model))
+
+    def test_a_source_archive_is_read_too(self):
+        with tempfile.TemporaryDirectory() as folder:
+            source, content = pathlib.Path(folder) / "a-1.tar.gz", b"weights"
+            with tarfile.open(source, "w:gz") as archive:
+                entry = tarfile.TarInfo("a-1/a.onnx")
+                entry.size = len(content)
+                archive.addfile(entry, io.BytesIO(content))
+            self.assertEqual(fetch_models.read_file(source, "a-1/a.onnx"), content)
+            with self.assertRaisesRegex(SystemExit, "holds no file"):
+                fetch_models.read_file(source, "a-1/b.onnx")
 
     def test_an_unknown_name_lists_the_known_ones(self):
         with self.assertRaisesRegex(SystemExit, "silero-vad"):

@@ -103,7 +103,7 @@ Op multi_head() {
       "mask_filter_value=-10000,-3.4e38",
       "T[2,3,8]~small T[2,5,8]~small T[2,5,8]~small - i32[2,3,5]~unit num_heads=2",
       "T[1,2,8]~small T[1,3,8]~small T[1,3,8]~small - i32[1,3]{0,0,0} num_heads=2 mask_filter_value=-10",
-      "T[2,3,8]~small T[2,3,8]~small T[2,3,8]~small - i32[2,3]~unit T[1,2,3,3]~small num_heads=2 unidirectional=0,1 outputs=4",
+      "T[2,3,8]~small T[2,3,8]~small T[2,3,8]~small - i32[2,3]{1,0,1,1,1,0} T[1,2,3,3]~small num_heads=2 unidirectional=0,1 outputs=4",
       "T[2,3,8]~small T[2,5,8]~small T[2,5,8]~small - - T[2,1,3,5]~small num_heads=2",
       // Other layouts.
       "T[2,3,2,3,4]~small num_heads=2",

@@ -1,5 +1,6 @@
 #include "unmoor/base/error.h"
 #include "unmoor/ops/activate.h"
+#include "unmoor/ops/compose.h"
 #include "unmoor/ops/convolve.h"
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/matrix.h"
@@ -204,29 +205,78 @@ Op fused_matmul() {
   return op;
 }
 
+// Where transBatchA or transBatchB is set, the matrix's first dimension goes behind its batch: [M,b,K] becomes [b,M,K]. Empty: it stays.
+std::vector<int64_t> batch_order(const OpCall& call, size_t i) {
+  if (call.integer(i == 0 ? "transBatchA" : "transBatchB", 0) == 0) return {};
+  const Shape& shape = call.input(i).shape;
+  if (!shape.has_rank()) {
+    fail(ErrorKind::Unsupported, title(call), ": the rank of input ", i, " is not known, so its batch cannot be moved");
+  }
+  std::vector<int64_t> order;
+  for (size_t axis = 1; axis + 1 < shape.rank(); ++axis) order.push_back(static_cast<int64_t>(axis));
+  if (order.empty()) return {};
+  order.push_back(0);
+  order.push_back(static_cast<int64_t>(shape.rank()) - 1);
+  return order;
+}
+
+// The call with its batches first.
+OpCall batched(const OpCall& call) {
+  OpCall result{call.node, call.inputs, call.outputs, {}};
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    const auto order = batch_order(call, i);
+    if (order.empty()) continue;
+    TensorType type = call.input(i);
+    Shape shape;
+    for (const int64_t axis : order) shape.push_back(type.shape[static_cast<size_t>(axis)]);
+    type.shape = shape;
+    result.inputs[i] = type;
+  }
+  return result;
+}
+
+void contrib_matmul_reference(const OpCall& call, std::span<const Data> in, Outputs& out) {
+  std::vector<Data> moved(in.begin(), in.end());
+  for (const size_t i : {size_t{0}, size_t{1}}) {
+    const auto order = batch_order(call, i);
+    if (!order.empty()) moved[i] = result_by(call, "Transpose", {in[i].tensor()}, {{"perm", order}});
+  }
+  fused_matmul_reference(batched(call), moved, out);
+}
+
+void expand_contrib_matmul(GraphBuilder& builder) {
+  const OpCall& call = builder.call();
+  const auto moved = [&](size_t i) {
+    const auto order = batch_order(call, i);
+    return order.empty() ? builder.input(i) : builder.add("Transpose", {builder.input(i)}, {{"perm", order}});
+  };
+  builder.output(0, builder.add("unmoor:FusedMatMul", {moved(0), moved(1)},
+                                {{"transA", call.integer("transA", 0)},
+                                 {"transB", call.integer("transB", 0)},
+                                 {"alpha", static_cast<float>(call.real("alpha", 1))}}));
+}
+
 // The contrib operator: no bias, residual or activation.
 Op contrib_matmul() {
   Op op = fused_matmul();
   op.name = "com.microsoft:FusedMatMul";
-  op.summary = "alpha·A·B. A and B may have their last two dimensions swapped.";
+  op.summary = "alpha·A·B. A and B may have their last two dimensions swapped, and before that their first one moved behind the batch.";
   op.inputs.resize(2);
   op.attributes = {
       {"transA", int64_t{0}}, {"transB", int64_t{0}}, {"transBatchA", int64_t{0}}, {"transBatchB", int64_t{0}}, {"alpha", 1.0F}};
-  op.infer = [](const OpCall& call) {
-    if (call.integer("transBatchA", 0) != 0 || call.integer("transBatchB", 0) != 0) {
-      fail(ErrorKind::Unsupported, title(call), ": transBatchA and transBatchB are not supported");
-    }
-    return infer_fused_matmul(call);
-  };
-  op.expand = [](GraphBuilder& builder) {
-    const OpCall& call = builder.call();
-    builder.output(0, builder.add("unmoor:FusedMatMul", {builder.input(0), builder.input(1)},
-                                  {{"transA", call.integer("transA", 0)},
-                                   {"transB", call.integer("transB", 0)},
-                                   {"alpha", static_cast<float>(call.real("alpha", 1))}}));
+  op.infer = [](const OpCall& call) { return infer_fused_matmul(batched(call)); };
+  op.reference = contrib_matmul_reference;
+  op.expand = expand_contrib_matmul;
+  op.cost = [](const OpCall& call) {
+    const OpCall moved = batched(call);
+    return Cost{product_flop(moved, moved.input(0).shape, moved.input(1).shape, transposes(moved)), bytes_moved(call)};
   };
   op.cases = {"T[2,3,4]~small T[2,5,4]~small transB=1 alpha=0.5", "T[2,4,3]~small T[2,4,5]~small transA=1",
-              "T[3,4]~small T[4,5]~small"};
+              "T[3,4]~small T[4,5]~small",
+              "T[3,2,4]~small T[2,4,5]~small transBatchA=1",
+              "T[4,2,3]~small T[5,2,4]~small transA=1 transB=1 transBatchA=1 transBatchB=1 alpha=0.5",
+              "T[3,2,5,4]~small T[6,2,5,4]~small transBatchA=1 transB=1 transBatchB=1",
+              "T[3,4]~small T[4,5]~small transBatchA=1 transBatchB=1"};
   return op;
 }
 

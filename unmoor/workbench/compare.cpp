@@ -230,6 +230,10 @@ nlohmann::json metrics_json(const Metrics& m) {
           {"class_mismatch", m.class_mismatch}, {"excess_e", nullptr}, {"excess_p", nullptr}};
 }
 
+bool within_steps(const Metrics& metrics, double steps) {
+  return metrics.problem.empty() && metrics.class_mismatch == 0 && metrics.ulp_max <= steps;
+}
+
 bool agrees_as_quantised(const Metrics& metrics) {
   return metrics.problem.empty() && metrics.class_mismatch == 0 && metrics.frac_over <= 0.02 && metrics.max_abs <= 1;
 }

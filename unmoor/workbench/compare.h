@@ -45,6 +45,9 @@ struct Metrics {
 // `stored` is the dtype that the actual values were computed in; expected may be wider. Integers, bools and strings are compared exactly.
 Metrics compare(const Data& expected, const Data& actual, DType stored, const std::optional<Tolerance>& tolerance);
 
+// Whether no element lies further from what is expected than so many numbers of the stored dtype.
+bool within_steps(const Metrics& metrics, double steps);
+
 // Whether integers agree that a rounding step made (QuantizeLinear and its kind): most are equal, and the others fell to the next one.
 bool agrees_as_quantised(const Metrics& metrics);
 

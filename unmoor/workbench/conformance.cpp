@@ -50,7 +50,7 @@ class Batch {
         continue;
       }
       if (answer.contains("running")) {
-        running_ = true;
+        running_ = answer["running"] == true;
         continue;
       }
       results.push_back({cases_[results.size()], answer.value("verdict", "failed"), answer.value("detail", ""), answer.value("generic", false)});

@@ -9,6 +9,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/formats/onnx/onnx.h"
+#include "unmoor/runtime/place.h"
 #include "unmoor/runtime/session.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/compare.h"
@@ -143,9 +144,13 @@ std::string run_set(const Graph& graph, ModelRunner& runner, const fs::path& fol
   return "";
 }
 
-OnnxTestResult run_sets(const std::string& folder, const std::vector<std::shared_ptr<Device>>& devices) {
+std::shared_ptr<const Graph> read_graph(const std::string& folder) {
   const auto model = std::make_shared<const Model>(read_onnx(folder + "/model.onnx"));
-  const std::shared_ptr<const Graph> graph(model, &model->graph);
+  return {model, &model->graph};
+}
+
+OnnxTestResult run_sets(const std::string& folder, const std::vector<std::shared_ptr<Device>>& devices) {
+  const auto graph = read_graph(folder);
   PlanOptions options;
   options.fallback = Fallback::Forbid;
   ModelRunner runner(graph, devices, options);
@@ -160,6 +165,22 @@ OnnxTestResult run_sets(const std::string& folder, const std::vector<std::shared
   OnnxTestResult result{"passed", random ? "random: judged by shape, dtype, values and rate" : "", kernels.names().contains("cpu.generic")};
   if (!random) result.detail = fmt::format("{}", fmt::join(kernels.names(), ", "));
   return result;
+}
+
+// Prepares each node on the first device as the planner would, and drops what it made: the device remembers the kernels.
+void ask_for_kernels(const Graph& graph, const NamedData& inputs, const std::vector<std::shared_ptr<Device>>& devices) {
+  InputShapes shapes;
+  for (const auto& [name, data] : inputs) {
+    if (data.is_tensor()) shapes[name] = data.tensor().shape();
+  }
+  const PlanOptions options;
+  const PlacedGraph placed = place(optimized(with_shapes(preoptimized(graph, options.passes), shapes), options.passes), devices, options);
+  for (const Placement& placement : placed.placements) {
+    if (placement.device != 0 || placement.kernel.empty()) continue;
+    const OpCall call = call_for(placed.graph, placed.graph.node(placement.node));
+    const Kernel* const kernel = choose_kernel(call, *devices[0], options.only_kernel).kernel;
+    if (kernel != nullptr && kernel->prepare) (void)kernel->prepare(call, *devices[0]);
+  }
 }
 
 }  // namespace
@@ -182,6 +203,15 @@ std::vector<std::string> find_onnx_tests(const std::string& folder, const std::s
   }
   std::ranges::sort(found);
   return found;
+}
+
+void prepare_onnx_test(const std::string& folder, const std::vector<std::shared_ptr<Device>>& devices) {
+  try {
+    const auto graph = read_graph(folder);
+    for (const fs::path& set : set_folders(folder)) ask_for_kernels(*graph, read_set(*graph, set).inputs, devices);
+  } catch (const std::exception&) {
+    return;  // It fails again when it runs.
+  }
 }
 
 OnnxTestResult run_onnx_test(const std::string& folder, const std::vector<std::shared_ptr<Device>>& devices) {

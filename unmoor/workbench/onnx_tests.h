@@ -21,6 +21,10 @@ struct OnnxTestResult {
   bool generic = false;  // Some node ran by the plain path of the cpu.
 };
 
+// Asks the first device to prepare the kernels that a case needs, so that its next finish_preparation compiles those of many cases together.
+// What cannot be prepared is left for run_onnx_test to tell.
+void prepare_onnx_test(const std::string& folder, const std::vector<std::shared_ptr<Device>>& devices);
+
 // Runs every data set of a case. Outputs must have the dtype, the shape and, within |actual - expected| <= 1e-7 + 1e-3 |expected| (what
 // onnx.backend.test asks; of bfloat16 it asks 2^-6), the values of the files; integers, bools and strings exactly. A case whose values come from a random
 // generator is judged by shape, dtype, the set of values and the share of zeros. Never throws on a broken case.

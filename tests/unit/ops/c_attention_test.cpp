@@ -5,6 +5,8 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/ops/cases.h"
+#include "unmoor/ops/compose.h"
+#include "unmoor/ops/moving.h"
 #include "unmoor/ops/run_graph.h"
 #include "unmoor/tensor/convert.h"
 
@@ -183,6 +185,32 @@ TEST(Inverse, refuses_a_matrix_without_one) {
 TEST(CropAndResize, refuses_images_that_are_not_there) {
   EXPECT_THAT(refusal("com.microsoft:CropAndResize f32[1,1,2,2] f32[1,4] i32[1]{1} i32[2]{2,2}"), HasSubstr("1 for 1 images"));
   EXPECT_THAT(refusal("com.microsoft:CropAndResize f32[1,1,2,2] f32[1,4] i32[1]{0} i32[2]{0,2}"), HasSubstr("1 or more"));
+}
+
+// Rounding each step of the expansion to float32 left errors of several units.
+TEST(Attention, references_made_of_expansions_round_once) {
+  const std::string tail = "i32[3,4]{0,4,5,8,9,10,11,1,2,3,6,7} i32[4]{0,1,3,7} num_heads=2";
+  for (const std::string dtype : {"f32", "f16", "bf16"}) {
+    const CaseGraph built = build_case(parse_case(cat("com.microsoft:PackedMultiHeadAttention ", dtype, "[7,8]~small ", dtype, "[7,8]~small ", dtype,
+                                                      "[7,8]~small - ", tail)));
+    std::vector<Data> wide = built.inputs;
+    for (size_t i = 0; i < 3; ++i) wide[i] = as_float64(built.inputs[i].tensor());
+    const OpCall narrow_call = with_data(call_for(built.graph, built.graph.node(NodeId{0})), {});
+    const auto answer = [&](const std::vector<Data>& given) {
+      std::vector<Data> in{given[0], given[1], given[2], Data(), given.size() > 3 ? given[3] : Data(), given.size() > 4 ? given[4] : Data()};
+      for (size_t i = 4; i < 6; ++i) {
+        if (narrow_call.constants[i] != nullptr) in[i] = *narrow_call.constants[i];
+      }
+      const OpCall call = with_data(narrow_call, in);
+      Outputs out(1);
+      run_reference(call, in, out);
+      return out.all()[0].tensor();
+    };
+    const Tensor stored = answer(built.inputs);
+    Tensor rounded(stored.type());
+    store(rounded, doubles(answer(wide)));
+    EXPECT_EQ(doubles(stored), doubles(rounded)) << dtype;
+  }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include <cmath>
 
+#include "unmoor/tensor/convert.h"
+
 namespace unmoor {
 namespace {
 
@@ -56,6 +58,26 @@ TEST(Compare, quantised_integers_may_fall_to_the_next_step_seldom) {
   EXPECT_FALSE(agrees_as_quantised(compared(expected, Tensor::from<uint8_t>({100}, values))));
   values.assign(100, 8);
   EXPECT_FALSE(agrees_as_quantised(compared(expected, Tensor::from<uint8_t>({100}, values))));
+}
+
+TEST(Compare, sixteen_bits_are_counted_in_stored_steps) {
+  const auto stored = [](DType dtype, const std::vector<double>& values) {
+    Tensor tensor(TensorType{dtype, Shape{static_cast<int64_t>(values.size())}});
+    store(tensor, std::span<const double>(values));
+    return tensor;
+  };
+  const auto steps = [&](DType dtype, double expected, double actual) {
+    return compared(stored(dtype, {expected, 1000}), stored(dtype, {actual, 1000})).ulp_max;
+  };
+  EXPECT_EQ(steps(DType::F16, 1, 1 + 0x1p-10), 1);
+  EXPECT_EQ(steps(DType::F16, 1.5, 1.5 + 0x1p-9), 2);
+  EXPECT_EQ(steps(DType::BF16, -3, -3 - 0x1p-6), 1);
+  EXPECT_EQ(steps(DType::F16, 0, 0x1p-24), 1);
+  EXPECT_EQ(steps(DType::F16, 0x1p-24, 3 * 0x1p-24), 2);
+  // The tolerance that is scaled by the tensor's size would let this pass.
+  const Metrics small = compared(stored(DType::F16, {0.01, 1000}), stored(DType::F16, {0.02, 1000}));
+  EXPECT_TRUE(small.fine());
+  EXPECT_FALSE(within_steps(small, 2));
 }
 
 TEST(Compare, nan_and_infinities_must_stand_where_they_are_expected) {
