@@ -24,10 +24,34 @@ Data widened_data(const Tensor& tensor, DType dtype) {
   return wide;
 }
 
+Data widened_items(const std::shared_ptr<const Type>& wanted, const Data& data);
+
+// Data that is no tensor, with the floats in it widened where the plan runs in float64.
+Data widened_items(const Type& wanted, const Data& data) {
+  if (const auto* tensor = std::get_if<TensorType>(&wanted)) {
+    const bool widens = tensor->dtype == DType::F64 && data.is_tensor() && is_float(data.tensor().dtype()) && data.tensor().dtype() != DType::F64;
+    return widens ? widened_data(data.tensor(), DType::F64) : data;
+  }
+  if (const auto* optional = std::get_if<OptionalType>(&wanted)) return widened_items(optional->element, data);
+  if (const auto* sequence = std::get_if<SequenceType>(&wanted); sequence != nullptr && data.is_sequence()) {
+    Sequence result;
+    for (const Data& item : data.sequence().items) result.items.push_back(widened_items(sequence->element, item));
+    return result;
+  }
+  if (const auto* map = std::get_if<MapType>(&wanted); map != nullptr && data.is_map()) {
+    Map result{data.map().keys, {}};
+    for (const Data& value : data.map().values) result.values.push_back(widened_items(map->value, value));
+    return result;
+  }
+  return data;
+}
+
+Data widened_items(const std::shared_ptr<const Type>& wanted, const Data& data) { return wanted ? widened_items(*wanted, data) : data; }
+
 // The data as the plan wants it: widened where the plan runs in float64. Fails with InvalidArgument, naming it `what`.
 Data fitted(const Value& value, const Data& data, const std::string& what) {
   const auto* wanted = std::get_if<TensorType>(&value.type);
-  if (wanted == nullptr) return data;
+  if (wanted == nullptr) return widened_items(value.type, data);
   if (!data.is_tensor()) fail(ErrorKind::InvalidArgument, what, " must be a tensor");
   const TensorType& found = data.tensor().type();
   if (wanted->is_known() && found.shape != wanted->shape) {
