@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/stop.h"
 #include "unmoor/runtime/place.h"
 #include "unmoor/runtime/state.h"
 #include "unmoor/tensor/convert.h"
@@ -142,6 +143,7 @@ void Session::State::release(size_t step) {
 void Session::State::run_steps(Observer* observer) {
   const bool traced = observer != nullptr && observer->wants_steps();
   for (size_t at = 0; at < plan_->steps.size(); ++at) {
+    check_stop();
     if (traced) {
       trace(at, plan_->steps[at], *observer);
     } else {
