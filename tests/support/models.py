@@ -89,6 +89,17 @@ def loop(path):
     return model.save(path, {"x": (FLOAT, [2, 2])}, {"last": (FLOAT, [2, 2]), "all": (FLOAT, ["n", "k"])})
 
 
+def wide(path, rows, columns, late=False):
+    """One number spread over a matrix, then added up. `late`: the matrix's size is known only when the model runs."""
+    model = ModelBuilder()
+    shape = model.constant("shape", np.array([rows, columns], np.int64))
+    if late:
+        shape = model.node("Add", "size", [shape, model.node("Mul", "nothing", ["n", model.constant("zero", np.int64(0))])])
+    model.node("ReduceSum", "sum", [model.node("Expand", "spread", ["x", shape])], keepdims=0)
+    inputs = {"x": (FLOAT, [1, 1]), **({"n": (INT64, [2])} if late else {})}
+    return model.save(path, inputs, {"sum_out": (FLOAT, [])})
+
+
 def endless_loop(path):
     """A loop without a trip count whose condition never changes."""
     body = ModelBuilder()

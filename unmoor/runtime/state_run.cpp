@@ -93,7 +93,8 @@ void Session::State::execute(const Step& step, Observer* observer) {
     held_.clear();
     if (!std::holds_alternative<CopyStep>(step)) {
       const Node& node = node_of(step);
-      error.note(cat("in ", node.op, " '", node.origin.name.empty() ? node.name : node.origin.name, "', kernel ", placement_of(step).kernel));
+      const std::string& kernel = placement_of(step).kernel;  // Empty where it is chosen at run time.
+      error.note(cat("in ", node.op, " '", node.origin.name.empty() ? node.name : node.origin.name, "'", kernel.empty() ? "" : ", kernel ", kernel));
     }
     throw;
   }
