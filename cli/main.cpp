@@ -8,9 +8,11 @@
 #include <string_view>
 
 #include "cli/command.h"
+#include "cli/signals.h"
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
 #include "unmoor/base/sha256.h"
+#include "unmoor/base/stop.h"
 #include "unmoor/workbench/report.h"
 
 namespace unmoor::cli {
@@ -26,7 +28,8 @@ int status_of(ErrorKind kind) {
     case ErrorKind::Unsupported: return Status::finding;
     case ErrorKind::Device:
     case ErrorKind::OutOfMemory: return Status::environment;
-    case ErrorKind::Internal: return Status::internal;
+    case ErrorKind::Internal:
+    case ErrorKind::Stopped: return Status::internal;
   }
   return Status::internal;
 }
@@ -114,6 +117,10 @@ int run(const Options& options) {
   result["environment"] = {{"host", host_json()}, {"devices", json::array()}, {"versions", {{"unmoor", UNMOOR_VERSION}}}};
   const Outcome outcome = guarded(options, result);
   show_progress("", 0, 0);
+  if (requested_stop() != 0) {
+    (void)std::fprintf(stderr, "%s: stopped\n", command_name(options).c_str());
+    end_by_signal();
+  }
   const int status = options.exit_zero && outcome.status == Status::finding ? 0 : outcome.status;
   result["status"] = status;
   result["reason"] = outcome.reason;
@@ -145,6 +152,7 @@ int main(int argc, char** argv) {
     Options options;
     const auto status = parse(argc, argv, options);
     if (status && options.wrong_use.empty()) return *status;
+    watch_signals();
     return run(options);
   } catch (const std::exception& error) {
     (void)std::fprintf(stderr, "unmoor: %s\n", unmoor::printable(error.what()).c_str());

@@ -10,7 +10,10 @@ namespace {
 
 constexpr const char* footer =
     "Exit status: 0 fine, 1 a finding (differs, unsupported), 2 wrong use or bad input, 3 something is missing on this machine, "
-    "4 an error of ours.";
+    "4 an error of ours. Ctrl-C stops a run at its next step; that ends by the signal, which shells call 130.";
+constexpr const char* variables =
+    "Environment: UNMOOR_MEMORY_LIMIT is how much memory tensors may hold together (512M, 8G); what the machine has, if it is not set. "
+    "UNMOOR_LOOP_LIMIT is how many rounds a Loop may run before it is taken for one that never ends; 10000000, if it is not set.";
 
 constexpr size_t terminal = 80;
 constexpr size_t indent = 26;  // Of what an option does.
@@ -205,7 +208,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   app.formatter(std::make_shared<HelpFormatter>());
   app.set_version_flag("--version", "unmoor " UNMOOR_VERSION);
   app.require_subcommand(1);
-  app.footer(footer);
+  app.footer(std::string(footer) + "\n\n" + variables);
   add_model_tools(app, options);
   add_device_tools(app, options);
   try {

@@ -89,6 +89,30 @@ def loop(path):
     return model.save(path, {"x": (FLOAT, [2, 2])}, {"last": (FLOAT, [2, 2]), "all": (FLOAT, ["n", "k"])})
 
 
+def wide(path, rows, columns, late=False):
+    """One number spread over a matrix, then added up. `late`: the matrix's size is known only when the model runs."""
+    model = ModelBuilder()
+    shape = model.constant("shape", np.array([rows, columns], np.int64))
+    if late:
+        shape = model.node("Add", "size", [shape, model.node("Mul", "nothing", ["n", model.constant("zero", np.int64(0))])])
+    model.node("ReduceSum", "sum", [model.node("Expand", "spread", ["x", shape])], keepdims=0)
+    inputs = {"x": (FLOAT, [1, 1]), **({"n": (INT64, [2])} if late else {})}
+    return model.save(path, inputs, {"sum_out": (FLOAT, [])})
+
+
+def endless_loop(path):
+    """A loop without a trip count whose condition never changes."""
+    body = ModelBuilder()
+    body.node("Neg", "turned", ["state"])
+    body.nodes.append(helper.make_node("Identity", ["going"], ["still"], name="still"))
+    state = [helper.make_tensor_value_info(name, FLOAT, [2]) for name in ("state", "turned_out")]
+    going = [helper.make_tensor_value_info(name, TensorProto.BOOL, []) for name in ("going", "still")]
+    graph = helper.make_graph(body.nodes, "body", [helper.make_tensor_value_info("round", INT64, []), going[0], state[0]], [going[1], state[1]])
+    model = ModelBuilder()
+    model.nodes.append(helper.make_node("Loop", ["", "", "x"], ["last"], name="for_ever", body=graph))
+    return model.save(path, {"x": (FLOAT, [2])}, {"last": (FLOAT, [2])})
+
+
 def erf_gelu(model, name, x):
     """GELU as exporters before opset 20 write it; the last node has the name."""
     half = model.node("Div", f"{name}_scaled", [x, model.constant(f"{name}_root", np.float32(math.sqrt(2)))])

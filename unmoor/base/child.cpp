@@ -20,6 +20,7 @@
 #include <thread>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/stop.h"
 
 extern char** environ;
 
@@ -145,6 +146,7 @@ Child::~Child() {
 bool Child::write(std::span<const std::byte> bytes, double seconds) {
   auto progress = Clock::now();
   while (!bytes.empty()) {
+    check_stop();
     if (input_ < 0) return false;
     const ssize_t written = write_quietly(input_, bytes);
     if (written > 0) {
@@ -169,6 +171,7 @@ size_t Child::read_some(std::span<std::byte> bytes, double seconds) {
   const auto start = Clock::now();
   bool ended = false;
   while (!bytes.empty()) {
+    check_stop();
     const ssize_t got = ::read(output_, bytes.data(), bytes.size());
     if (got > 0) return static_cast<size_t>(got);
     if (got == 0 || (errno != EINTR && errno != EAGAIN)) return 0;

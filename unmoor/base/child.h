@@ -18,7 +18,8 @@ struct ChildEnd {
 };
 
 // A child process with its input, output and error piped. Started by spawn, never by a bare fork (drivers do not survive one).
-// One thread at a time. Killed and reaped when this goes; a child that calls die_with_parent also dies with its parent.
+// One thread at a time. Killed and reaped when this goes; a child that calls die_with_parent also dies with its parent. Reading and writing
+// fail with Stopped once a stop is requested.
 class Child {
  public:
   // `command` is a program and its arguments; `environment` is added to ours. Fails with Io.

@@ -14,6 +14,7 @@ std::string_view name(ErrorKind kind) {
     case ErrorKind::OutOfMemory: return "out of memory";
     case ErrorKind::Io: return "io";
     case ErrorKind::Internal: return "internal";
+    case ErrorKind::Stopped: return "stopped";
   }
   return "unknown";
 }

@@ -17,6 +17,7 @@ enum class ErrorKind {
   OutOfMemory,
   Io,
   Internal,
+  Stopped,          // Somebody asked for the end: see stop.h.
 };
 
 std::string_view name(ErrorKind kind);

@@ -2,8 +2,11 @@
 #include <cstring>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/memory.h"
+#include "unmoor/base/stop.h"
 #include "unmoor/runtime/body.h"
 #include "unmoor/runtime/generation.h"
+#include "unmoor/runtime/loop_limit.h"
 #include "unmoor/tensor/convert.h"
 
 namespace unmoor {
@@ -90,6 +93,35 @@ Tensor gathered(const std::vector<Tensor>& parts, const Graph& body, size_t outp
   return joined(parts, type, std::min(axis, type.shape.rank()), backward);
 }
 
+// What the rounds of a body gave for one output, to be joined. Memory for that counts as it grows, so that a body that goes on and on meets the
+// limit in the round that passes it.
+class Rounds {
+ public:
+  void add(const Data& made) {
+    const Tensor& tensor = made.tensor();
+    taken_.emplace_back(tensor.bytes().size() + sizeof(Tensor));
+    parts_.push_back(tensor);
+  }
+  // The rounds along a new axis; with no round at all, none of what the body declares.
+  Tensor joined(const Graph& body, size_t output, size_t axis, bool backward) {
+    taken_.clear();
+    return gathered(parts_, body, output, axis, backward);
+  }
+  size_t rank(const Graph& body, size_t output) const {
+    return parts_.empty() ? declared_type(body, output).shape.rank() : parts_[0].shape().rank();
+  }
+
+ private:
+  std::vector<Tensor> parts_;
+  std::vector<TakenMemory> taken_;
+};
+
+void check_round(int64_t round) {
+  check_stop();
+  if (round < loop_limit()) return;
+  fail(ErrorKind::InvalidModel, "it has run ", round, " rounds and goes on, which is taken for one that never ends; if it does end, set UNMOOR_LOOP_LIMIT to more");
+}
+
 std::vector<Data> run_loop(const Node& node, std::vector<Data> inputs, BodySessions& bodies, Observer* observer) {
   const Graph& body = body_of(node, "body");
   const auto captures = static_cast<size_t>(integer_of(node, "captures", 0));
@@ -101,8 +133,9 @@ std::vector<Data> run_loop(const Node& node, std::vector<Data> inputs, BodySessi
   const size_t kept = carried.size();
   if (body.outputs().size() < 1 + kept) fail(ErrorKind::InvalidModel, "its body gives too few values");
   const size_t scanned = body.outputs().size() - 1 - kept;
-  std::vector<std::vector<Tensor>> scans(scanned);
+  std::vector<Rounds> scans(scanned);
   for (int64_t iteration = 0; going && iteration < limit; ++iteration) {
+    check_round(iteration);
     std::vector<Data> arguments{Tensor::scalar<int64_t>(iteration), Tensor::scalar<bool>(going)};
     std::ranges::copy(carried, std::back_inserter(arguments));
     std::ranges::copy(captured, std::back_inserter(arguments));
@@ -111,9 +144,9 @@ std::vector<Data> run_loop(const Node& node, std::vector<Data> inputs, BodySessi
     auto results = session.run_in_order(std::move(arguments), observer == nullptr ? nullptr : &shown);
     going = truth(results[0], "its body's condition");
     for (size_t i = 0; i < kept; ++i) carried[i] = std::move(results[1 + i]);
-    for (size_t i = 0; i < scanned; ++i) scans[i].push_back(results[1 + kept + i].tensor());
+    for (size_t i = 0; i < scanned; ++i) scans[i].add(results[1 + kept + i]);
   }
-  for (size_t i = 0; i < scanned; ++i) carried.emplace_back(gathered(scans[i], body, 1 + kept + i, 0, false));
+  for (size_t i = 0; i < scanned; ++i) carried.emplace_back(scans[i].joined(body, 1 + kept + i, 0, false));
   return carried;
 }
 
@@ -158,8 +191,12 @@ std::vector<Data> run_scan(const Node& node, std::vector<Data> inputs, BodySessi
     if (length >= 0 && shape[axes[i]] != length) fail(ErrorKind::InvalidModel, "its inputs scan ", length, " and ", shape[axes[i]], " steps");
     length = shape[axes[i]];
   }
-  std::vector<std::vector<Tensor>> scans(made);
+  if (length > loop_limit()) {
+    fail(ErrorKind::InvalidModel, "it would run ", length, " rounds, more than the ", loop_limit(), " that are taken for sane; set UNMOOR_LOOP_LIMIT to more if they are");
+  }
+  std::vector<Rounds> scans(made);
   for (int64_t step = 0; step < length; ++step) {
+    check_stop();
     std::vector<Data> arguments = carried;
     for (size_t i = 0; i < scanned; ++i) {
       const int64_t at = input_ways[i] == 1 ? length - 1 - step : step;
@@ -170,13 +207,13 @@ std::vector<Data> run_scan(const Node& node, std::vector<Data> inputs, BodySessi
     Session& session = bodies.get(body, arguments, false);
     auto results = session.run_in_order(std::move(arguments), observer == nullptr ? nullptr : &shown);
     for (size_t i = 0; i < kept; ++i) carried[i] = std::move(results[i]);
-    for (size_t i = 0; i < made; ++i) scans[i].push_back(results[kept + i].tensor());
+    for (size_t i = 0; i < made; ++i) scans[i].add(results[kept + i]);
   }
   for (size_t i = 0; i < made; ++i) {
-    const auto rank = static_cast<int64_t>(scans[i].empty() ? declared_type(body, kept + i).shape.rank() : scans[i][0].shape().rank()) + 1;
+    const auto rank = static_cast<int64_t>(scans[i].rank(body, kept + i)) + 1;
     const int64_t axis = output_axes[i] < 0 ? output_axes[i] + rank : output_axes[i];
     if (axis < 0 || axis >= rank) fail(ErrorKind::InvalidModel, "scan output axis ", output_axes[i], " is outside of rank ", rank);
-    carried.emplace_back(gathered(scans[i], body, kept + i, static_cast<size_t>(axis), output_ways[i] == 1));
+    carried.emplace_back(scans[i].joined(body, kept + i, static_cast<size_t>(axis), output_ways[i] == 1));
   }
   return carried;
 }
@@ -202,6 +239,7 @@ std::vector<Data> run_sequence_map(const Node& node, const std::vector<Data>& in
   }
   std::vector<Sequence> made(body.outputs().size());
   for (size_t step = 0; step < length; ++step) {
+    check_stop();
     std::vector<Data> arguments = round_arguments(inputs, own, step);
     BodyObserver shown(observer, cat(node_label(node), "/body/"), cat("#", step));
     Session& session = bodies.get(body, arguments, false);

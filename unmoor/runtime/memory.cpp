@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <map>
 
+#include "unmoor/base/error.h"
 #include "unmoor/runtime/place.h"
 
 namespace unmoor {
@@ -119,6 +120,8 @@ class Lifetimes {
   std::vector<Block> blocks_;
 };
 
+constexpr size_t most_bytes = size_t{1} << 62;  // Of an arena: more than any machine has, and sums below it do not overflow.
+
 // Biggest first, each at the lowest offset that is free during its whole life.
 void assign_offsets(std::vector<Block>& blocks, MemoryPlan& plan) {
   std::ranges::stable_sort(blocks, [](const Block& a, const Block& b) { return a.bytes > b.bytes; });
@@ -136,6 +139,7 @@ void assign_offsets(std::vector<Block>& blocks, MemoryPlan& plan) {
       if (offset + block.bytes <= other.from) break;
       offset = std::max(offset, other.to);
     }
+    if (offset > most_bytes - block.bytes) fail(ErrorKind::OutOfMemory, "the values of this graph need more than 2^62 bytes at once");
     const Taken entry{offset, offset + block.bytes, &block};
     others.insert(std::ranges::upper_bound(others, entry.from, {}, &Taken::from), entry);
     plan.arena_bytes[block.device] = std::max(plan.arena_bytes[block.device], entry.to);

@@ -22,13 +22,38 @@ Type late_type(const Value& value, const Data& data) {
   return data.is_map() && std::holds_alternative<MapType>(value.type) ? value.type : type_of(data);
 }
 
+// What an arena is mostly for: its largest value, and who makes it.
+std::string largest_in(const Plan& plan, size_t device) {
+  const auto& slots = plan.memory.slots[device];
+  const auto largest = static_cast<size_t>(std::ranges::max_element(slots, {}, &Slot::bytes) - slots.begin());
+  for (const Node& node : plan.graph.nodes()) {
+    for (const ValueId id : node.outputs) {
+      if (id == no_value || Graph::index(id) != largest) continue;
+      const std::string& name = node.origin.name.empty() ? node.name : node.origin.name;
+      return cat("the largest value is ", plan.graph.value(id).type, ", made by ", node.op, " '", name, "'");
+    }
+  }
+  return cat("the largest value is ", plan.graph.values()[largest].type);
+}
+
+std::shared_ptr<Buffer> make_arena(const Plan& plan, size_t device) {
+  const size_t bytes = plan.memory.arena_bytes[device];
+  if (bytes == 0) return nullptr;
+  try {
+    return plan.devices[device]->allocate(bytes);
+  } catch (Error& error) {
+    if (error.kind() == ErrorKind::OutOfMemory) error.note(largest_in(plan, device));
+    throw;
+  }
+}
+
 }  // namespace
 
 Session::State::State(std::shared_ptr<const Plan> plan)
     : plan_(std::move(plan)), host_(plan_->devices.size() - 1), infos_(value_infos(plan_->graph)), bodies_(*plan_) {
   for (size_t i = 0; i < plan_->devices.size(); ++i) {
     streams_.push_back(plan_->devices[i]->make_stream());
-    arenas_.push_back(plan_->memory.arena_bytes[i] > 0 ? plan_->devices[i]->allocate(plan_->memory.arena_bytes[i]) : nullptr);
+    arenas_.push_back(make_arena(*plan_, i));
     uploading_.emplace_back();
     workspaces_.push_back(nullptr);
     if (plan_->memory.workspace_bytes[i] > 0) workspace(i, plan_->memory.workspace_bytes[i]);

@@ -4,6 +4,7 @@
 #include <stdexcept>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/stop.h"
 #include "unmoor/runtime/place.h"
 #include "unmoor/runtime/state.h"
 #include "unmoor/tensor/convert.h"
@@ -24,10 +25,34 @@ Data widened_data(const Tensor& tensor, DType dtype) {
   return wide;
 }
 
+Data widened_items(const std::shared_ptr<const Type>& wanted, const Data& data);
+
+// Data that is no tensor, with the floats in it widened where the plan runs in float64.
+Data widened_items(const Type& wanted, const Data& data) {
+  if (const auto* tensor = std::get_if<TensorType>(&wanted)) {
+    const bool widens = tensor->dtype == DType::F64 && data.is_tensor() && is_float(data.tensor().dtype()) && data.tensor().dtype() != DType::F64;
+    return widens ? widened_data(data.tensor(), DType::F64) : data;
+  }
+  if (const auto* optional = std::get_if<OptionalType>(&wanted)) return widened_items(optional->element, data);
+  if (const auto* sequence = std::get_if<SequenceType>(&wanted); sequence != nullptr && data.is_sequence()) {
+    Sequence result;
+    for (const Data& item : data.sequence().items) result.items.push_back(widened_items(sequence->element, item));
+    return result;
+  }
+  if (const auto* map = std::get_if<MapType>(&wanted); map != nullptr && data.is_map()) {
+    Map result{data.map().keys, {}};
+    for (const Data& value : data.map().values) result.values.push_back(widened_items(map->value, value));
+    return result;
+  }
+  return data;
+}
+
+Data widened_items(const std::shared_ptr<const Type>& wanted, const Data& data) { return wanted ? widened_items(*wanted, data) : data; }
+
 // The data as the plan wants it: widened where the plan runs in float64. Fails with InvalidArgument, naming it `what`.
 Data fitted(const Value& value, const Data& data, const std::string& what) {
   const auto* wanted = std::get_if<TensorType>(&value.type);
-  if (wanted == nullptr) return data;
+  if (wanted == nullptr) return widened_items(value.type, data);
   if (!data.is_tensor()) fail(ErrorKind::InvalidArgument, what, " must be a tensor");
   const TensorType& found = data.tensor().type();
   if (wanted->is_known() && found.shape != wanted->shape) {
@@ -68,7 +93,8 @@ void Session::State::execute(const Step& step, Observer* observer) {
     held_.clear();
     if (!std::holds_alternative<CopyStep>(step)) {
       const Node& node = node_of(step);
-      error.note(cat("in ", node.op, " '", node.origin.name.empty() ? node.name : node.origin.name, "', kernel ", placement_of(step).kernel));
+      const std::string& kernel = placement_of(step).kernel;  // Empty where it is chosen at run time.
+      error.note(cat("in ", node.op, " '", node.origin.name.empty() ? node.name : node.origin.name, "'", kernel.empty() ? "" : ", kernel ", kernel));
     }
     throw;
   }
@@ -118,6 +144,7 @@ void Session::State::release(size_t step) {
 void Session::State::run_steps(Observer* observer) {
   const bool traced = observer != nullptr && observer->wants_steps();
   for (size_t at = 0; at < plan_->steps.size(); ++at) {
+    check_stop();
     if (traced) {
       trace(at, plan_->steps[at], *observer);
     } else {

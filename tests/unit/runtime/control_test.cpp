@@ -3,7 +3,12 @@
 
 #include "tests/support/fake_device.h"
 #include "tests/unit/passes/sketch.h"
+#include <csignal>
+
 #include "unmoor/backends/reference/reference.h"
+#include "unmoor/base/memory.h"
+#include "unmoor/base/stop.h"
+#include "unmoor/runtime/loop_limit.h"
 #include "unmoor/runtime/session.h"
 
 namespace unmoor {
@@ -254,6 +259,61 @@ TEST(Control, a_loop_whose_state_grows_runs_for_many_rounds) {
   Session session(make_plan(whole, {reference()}, {}));
   const auto outputs = session.run({{"count", Tensor::scalar<int64_t>(40)}, {"start", Tensor::from<float>({1}, {1})}});
   EXPECT_EQ(outputs.begin()->second.tensor().shape(), (Shape{41}));
+}
+
+// A Loop without a trip count whose body gives back the condition it got, and its state as something to stack if that is wanted.
+Graph endless(bool stacks) {
+  Sketch body;
+  (void)body.input("iteration", {}, DType::I64);
+  const ValueId going = body.input("going", {}, DType::Bool);
+  const ValueId state = body.input("state", {1 << 14});
+  const ValueId next = body.node("Neg", {state});
+  std::vector<ValueId> outputs{body.node("Identity", {going}), next};
+  if (stacks) outputs.push_back(body.node("Abs", {state}));
+  const auto graph = std::make_shared<const Graph>(body.done(outputs));
+  Sketch sketch;
+  const ValueId start = sketch.input("start", {1 << 14});
+  const Attributes attributes{{"body", graph}, {"captures", int64_t{0}}};
+  return sketch.done({sketch.node("Loop", {no_value, no_value, start}, attributes, stacks ? 2 : 1)});
+}
+
+// How a run of the graph ends.
+Error end_of(const Graph& graph) {
+  Session session(make_plan(graph, {reference()}, {}));
+  try {
+    (void)session.run({{"start", Tensor(TensorType{DType::F32, {1 << 14}})}});
+  } catch (const Error& error) {
+    return error;
+  }
+  return {ErrorKind::Internal, "it ended by itself"};
+}
+
+TEST(Control, a_loop_without_end_meets_a_limit_that_can_be_set) {
+  const int64_t before = loop_limit();
+  set_loop_limit(25);
+  const Error end = end_of(endless(false));
+  set_loop_limit(before);
+  EXPECT_EQ(end.kind(), ErrorKind::InvalidModel);
+  EXPECT_THAT(end.what(), testing::AllOf(testing::HasSubstr("25 rounds"), testing::HasSubstr("Loop"), testing::HasSubstr("UNMOOR_LOOP_LIMIT")));
+  EXPECT_EQ(parse_loop_limit("1000"), 1000);
+  for (const char* text : {"", "0", "-5", "many", "5k"}) EXPECT_THROW((void)parse_loop_limit(text), Error) << text;
+}
+
+TEST(Control, what_a_loop_stacks_counts_as_it_grows) {
+  const size_t before = memory_limit();
+  set_memory_limit(memory_in_use() + (size_t{4} << 20));
+  const Error end = end_of(endless(true));
+  set_memory_limit(before);
+  EXPECT_EQ(end.kind(), ErrorKind::OutOfMemory);
+  EXPECT_THAT(end.what(), testing::HasSubstr("Loop"));
+}
+
+TEST(Control, a_run_stops_when_somebody_asks) {
+  request_stop(SIGINT);
+  const Error end = end_of(endless(false));
+  request_stop(0);
+  EXPECT_EQ(end.kind(), ErrorKind::Stopped);
+  EXPECT_THAT(end.what(), testing::HasSubstr("SIGINT"));
 }
 
 }  // namespace

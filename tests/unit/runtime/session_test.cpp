@@ -344,6 +344,27 @@ TEST(ModelRunner, plans_of_one_model_share_the_weights_on_the_device) {
   }
 }
 
+TEST(Session, widens_what_sequences_and_maps_hold_for_a_plan_in_float64) {
+  const auto element = std::make_shared<const Type>(TensorType{DType::F32, {2}});
+  Graph graph;
+  const ValueId list = graph.add_input("list", SequenceType{element});
+  const ValueId map = graph.add_input("map", MapType{DType::I64, std::make_shared<const Type>(TensorType{DType::F32, {}})});
+  const ValueId at = graph.add_constant("at", Tensor::scalar<int64_t>(1));
+  const ValueId item = graph.add_value({"item", TensorType{DType::F32, Shape::of_unknown_rank()}, {}, {}});
+  const ValueId vector = graph.add_value({"vector", TensorType{DType::F32, Shape::of_unknown_rank()}, {}, {}});
+  graph.add_node({"a", "SequenceAt", {list, at}, {item}, {}, {}});
+  graph.add_node({"b", "ai.onnx.ml:DictVectorizer", {map}, {vector}, {{"int64_vocabulary", std::vector<int64_t>{7, 8}}}, {}});
+  graph.mark_output(item, "item");
+  graph.mark_output(vector, "vector");
+  PlanOptions wide;
+  wide.passes.widen_to_float64 = true;
+  const NamedData inputs{{"list", Sequence{{ramp({2}), ramp({2}, 5)}}}, {"map", Map{Tensor::from<int64_t>({1}, {8}), {Tensor::scalar(0.5F)}}}};
+  const NamedData outputs = Session(make_plan(graph, {reference()}, wide)).run(inputs);
+  EXPECT_EQ(outputs.at("item").tensor().dtype(), DType::F64);
+  EXPECT_EQ(values_of(outputs, "item"), (std::vector<double>{5.25, 5.5}));
+  EXPECT_EQ(values_of(outputs, "vector"), (std::vector<double>{0, 0.5}));
+}
+
 TEST(ModelRunner, plans_once_for_each_set_of_shapes) {
   Sketch sketch;
   Shape shape{1, 4};

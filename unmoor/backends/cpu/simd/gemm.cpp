@@ -1,6 +1,7 @@
 #include "unmoor/backends/cpu/simd/gemm.h"
 
 #include <algorithm>
+#include <cstdint>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "unmoor/backends/cpu/simd/gemm.cpp"
@@ -54,10 +55,10 @@ void tile(const Tile& t) {
   }
   const float* a = t.a;
   const float* b = t.b;
-  const char* next = t.prefetch;
+  auto next = reinterpret_cast<uintptr_t>(t.prefetch);  // A number, since there may be nothing to fetch.
   size_t k = 0;
   for (; k + 8 <= t.k; k += 8) {
-    for (size_t page = 0; page < t.prefetch_pages; ++page) __builtin_prefetch(next + page * 4096, 0, 2);
+    for (size_t page = 0; page < t.prefetch_pages; ++page) __builtin_prefetch(reinterpret_cast<const char*>(next + page * 4096), 0, 2);
     next += 64;
     HWY_UNROLL(8)
     for (size_t u = 0; u < 8; ++u) {
