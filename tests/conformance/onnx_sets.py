@@ -32,7 +32,7 @@ def complaints(result, cases, refused, may_refuse):
 def reason_in(detail, device):
     """The line of a refusal that is the device's."""
     lines = [line.strip() for line in detail.splitlines()] or [""]
-    return next((line for line in lines if line.startswith(device)), lines[-1])
+    return next((line for line in lines if line.startswith(f"{device}: ")), lines[-1])
 
 
 def summary(result):
