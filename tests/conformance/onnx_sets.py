@@ -32,7 +32,8 @@ def complaints(result, cases, refused, may_refuse):
 def reason_in(detail, device):
     """The line of a refusal that is the device's."""
     lines = [line.strip() for line in detail.splitlines()] or [""]
-    return next((line for line in lines if line.startswith(f"{device}: ")), lines[-1])
+    own = (f"{device}: ", device.split(":")[0] + ".")  # The device says no, or one of its kernels.
+    return next((line for line in lines if line.startswith(own)), lines[-1])
 
 
 def summary(result):
