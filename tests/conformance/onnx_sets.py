@@ -29,8 +29,15 @@ def complaints(result, cases, refused, may_refuse):
     return found + [f"{name}: it was to be refused" for name in sorted(set(refused) - names)]
 
 
+def reason_in(detail, device):
+    """The line of a refusal that is the device's."""
+    lines = [line.strip() for line in detail.splitlines()] or [""]
+    own = (f"{device}: ", device.split(":")[0] + ".")  # The device says no, or one of its kernels.
+    return next((line for line in lines if line.startswith(own)), lines[-1])
+
+
 def summary(result):
-    reasons = collections.Counter(case["detail"].splitlines()[-1].strip() for case in result["cases"] if case["verdict"] == "refused" and case["detail"])
+    reasons = collections.Counter(reason_in(case["detail"], result["device"]) for case in result["cases"] if case["verdict"] == "refused")
     lines = [f"{times} refused: {reason}" for reason, times in reasons.most_common(30)]
     return "\n".join([*lines, f"{result['device']}: {result['passed']} passed, {result['failed']} failed, {result['refused']} refused"])
 

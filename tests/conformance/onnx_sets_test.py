@@ -39,6 +39,13 @@ class Complaints(unittest.TestCase):
         self.assertIn("was to be refused", onnx_sets.complaints(result(("a", "passed", "")), 1, ["a"], False)[0])
 
 
+class Reason(unittest.TestCase):
+    def test_the_device_s_own_line_is_shown(self):
+        text = "opencl:0 refuses 1 of 2 nodes:\n  ArgMax 'n'\n    opencl:0: no-kernel: no kernel for ArgMax\n    cpu.line: attribute: no"
+        self.assertEqual(onnx_sets.reason_in(text, "opencl:0"), "opencl:0: no-kernel: no kernel for ArgMax")
+        self.assertEqual(onnx_sets.reason_in("nobody:\n  Gradient", "cpu"), "Gradient")
+
+
 class Released(unittest.TestCase):
     def write(self, folder, declared, stored):
         """A case of one input, declared as one dtype and stored as another."""

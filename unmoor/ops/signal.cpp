@@ -307,7 +307,8 @@ Op stft() {
   op.rounding = Rounding::Sum;
   op.category = Category::Signal;
   op.cases = {"T[2,20,1]~small i64[]{4} T[8]~unit onesided=0,1", "T[1,20,1]~small i64[]{3} - i64[]{7}",
-              "T[1,20,2]~small i64[]{5} T[6]~unit i64[]{6} onesided=0", "T[1,9,1]~small i64[]{2}", "T[2,20]~small i64[]{4} T[8]~unit onesided=0,1"};
+              "T[1,20,2]~small i64[]{5} T[6]~unit i64[]{6} onesided=0", "T[1,9,1]~small i64[]{2}",
+              "T[2,20]~small i64[]{4} T[8]~unit onesided=0,1"};
   return op;
 }
 

@@ -174,7 +174,8 @@ void ask_for_kernels(const Graph& graph, const NamedData& inputs, const std::vec
     if (data.is_tensor()) shapes[name] = data.tensor().shape();
   }
   const PlanOptions options;
-  const PlacedGraph placed = place(optimized(with_shapes(preoptimized(graph, options.passes), shapes), options.passes), devices, options);
+  const Graph shaped = with_shapes(preoptimized(graph, options.passes), shapes);
+  const PlacedGraph placed = place(optimized(shaped, options.passes), devices, options);
   for (const Placement& placement : placed.placements) {
     if (placement.device != 0 || placement.kernel.empty()) continue;
     const OpCall call = call_for(placed.graph, placed.graph.node(placement.node));

@@ -21,8 +21,8 @@ struct OnnxTestResult {
   bool generic = false;  // Some node ran by the plain path of the cpu.
 };
 
-// Asks the first device to prepare the kernels that a case needs, so that its next finish_preparation compiles those of many cases together.
-// What cannot be prepared is left for run_onnx_test to tell.
+// Asks the first device to prepare the kernels that a case needs, so that its next finish_preparation compiles those of many cases
+// together. What cannot be prepared is left for run_onnx_test to tell.
 void prepare_onnx_test(const std::string& folder, const std::vector<std::shared_ptr<Device>>& devices);
 
 // Runs every data set of a case. Outputs must have the dtype, the shape and, within |actual - expected| <= 1e-7 + 1e-3 |expected| (what
