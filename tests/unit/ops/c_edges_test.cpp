@@ -92,6 +92,10 @@ TEST(Sizes, that_overflow_are_refused) {
   EXPECT_THAT(refusal("STFT f32[1,8,1] i64[]{1} f32[0]"), HasSubstr("0 samples"));
 }
 
+TEST(Ranks, that_an_operator_does_not_have_are_refused) {
+  EXPECT_THAT(refusal("com.microsoft:DecoderMaskedMultiHeadAttention f32[] num_heads=2"), HasSubstr("rank 3 was expected"));
+}
+
 TEST(Range, reaches_its_last_number_without_overflow) {
   EXPECT_THAT(integers(run("Range i64[]{-8000000000000000000} i64[]{9000000000000000000} i64[]{6000000000000000000}")),
               ElementsAre(-8000000000000000000, -2000000000000000000, 4000000000000000000));
