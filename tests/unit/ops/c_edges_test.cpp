@@ -92,7 +92,8 @@ TEST(Sizes, that_overflow_are_refused) {
   EXPECT_THAT(refusal("STFT f32[1,8,1] i64[]{1} f32[0]"), HasSubstr("0 samples"));
 }
 
-TEST(Ranks, that_an_operator_does_not_have_are_refused) {
+TEST(RanksAndDtypes, that_an_operator_does_not_have_are_refused) {
+  EXPECT_THAT(refusal("GRU f32[1,2,4] f64[1,9,4] f32[1,9,3] hidden_size=3"), HasSubstr("input 1 is float64, not float32"));
   EXPECT_THAT(refusal("com.microsoft:DecoderMaskedMultiHeadAttention f32[] num_heads=2"), HasSubstr("rank 3 was expected"));
 }
 
