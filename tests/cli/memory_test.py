@@ -17,6 +17,12 @@ class Memory(ProgramTest):
                 for words in ("4096 GiB of memory were asked for", "Expand 'spread'", "UNMOOR_MEMORY_LIMIT"):
                     self.assertIn(words, reason)
 
+    def test_what_a_kernel_prepares_for_a_shape_that_does_not_fit_is_not_made_either(self):
+        model = models.resized(self.folder / "m.onnx", 1 << 33)
+        reason = self.run_tool("run", model, status=3, environment={"UNMOOR_MEMORY_LIMIT": "64M"})["reason"]
+        for words in ("32 GiB of memory were asked for", "Resize 'resized'"):
+            self.assertIn(words, reason)
+
     def test_the_limit_can_be_set(self):
         model = models.wide(self.folder / "m.onnx", 1 << 10, 1 << 10)
         self.run_tool("run", model)

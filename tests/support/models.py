@@ -100,6 +100,12 @@ def wide(path, rows, columns, late=False):
     return model.save(path, inputs, {"sum_out": (FLOAT, [])})
 
 
+def resized(path, width):
+    model = ModelBuilder()
+    model.node("Resize", "resized", ["x", "", "", model.constant("sizes", np.array([1, width], np.int64))])
+    return model.save(path, {"x": (FLOAT, [1, 4])}, {"resized_out": (FLOAT, [1, width])})
+
+
 def endless_loop(path):
     """A loop without a trip count whose condition never changes."""
     body = ModelBuilder()

@@ -24,14 +24,13 @@ std::optional<size_t> spatial_rank(const OpCall& call) {
   return rank;
 }
 
-// How the block slides over the image. The window's outputs count the blocks.
-Window blocks_of(const OpCall& call, const std::vector<int64_t>& image, const std::vector<int64_t>& block) {
-  for (const auto* sizes : {&image, &block}) {
-    for (const int64_t size : *sizes) {
-      if (size < 1) fail(ErrorKind::InvalidModel, title(call), ": an image or block of size ", size, " makes no sense");
-    }
+// Where they are known.
+std::optional<std::vector<int64_t>> sizes_of(const OpCall& call, size_t i) {
+  auto sizes = constant_integers(call, i);
+  for (size_t axis = 0; sizes && axis < sizes->size(); ++axis) {
+    if ((*sizes)[axis] < 1) fail(ErrorKind::InvalidModel, title(call), ": an image or block of size ", (*sizes)[axis], " makes no sense");
   }
-  return window_of(call, image, block);
+  return sizes;
 }
 
 std::vector<Type> infer_col2im(const OpCall& call) {
@@ -41,11 +40,11 @@ std::vector<Type> infer_col2im(const OpCall& call) {
   if (!rank) return {TensorType{x.dtype, Shape::of_unknown_rank()}};
   if (*rank == 0) fail(ErrorKind::InvalidModel, title(call), ": the image has no axes");
   Shape shape = unknown_shape(*rank + 2);
-  const auto image = constant_integers(call, 1);
-  const auto block = constant_integers(call, 2);
+  const auto image = sizes_of(call, 1);
+  const auto block = sizes_of(call, 2);
   for (size_t axis = 0; image && axis < *rank; ++axis) shape.set(axis + 2, (*image)[axis]);
   if (image && block) {
-    const Window window = blocks_of(call, *image, *block);
+    const Window window = window_of(call, *image, *block);  // Its outputs count the blocks.
     if (x.shape.has_rank()) same_dim(call, x.shape[2], Shape(window.output).elements(), "the number of blocks");
   }
   if (!x.shape.has_rank()) return {TensorType{x.dtype, std::move(shape)}};
@@ -94,7 +93,7 @@ TensorType parts_type(const Tensor& tensor) {
 void run_col2im(const OpCall& call, std::span<const Data> in, Outputs& out) {
   const Tensor& x = in[0].tensor();
   Tensor& result = allocate_inferred(call, in, out, infer_col2im);
-  const Window window = blocks_of(call, integers_at(in, 1), integers_at(in, 2));
+  const Window window = window_of(call, integers_at(in, 1), integers_at(in, 2));
   const auto planes = static_cast<size_t>(result.shape().elements(0, 2));
   if (x.dtype() == DType::C64 || x.dtype() == DType::C128) {
     const Tensor numbers = Tensor::view(parts_type(x), x.bytes(), nullptr);

@@ -16,9 +16,8 @@ MultiHeadForm form_of(const OpCall& call, const MultiHeadPorts& ports, bool pack
   const Shape key = shape_of(call, ports.key);
   if (!call.has(ports.key)) {
     if (call.has(ports.value)) fail(ErrorKind::InvalidModel, title(call), ": it has values, but no keys");
-    if (packs_rows) return MultiHeadForm::PackedRows;
-    require_rank(call, ports.query, 5);
-    return MultiHeadForm::PackedAll;
+    require_rank(call, ports.query, packs_rows ? 3 : 5);
+    return packs_rows ? MultiHeadForm::PackedRows : MultiHeadForm::PackedAll;
   }
   require_rank(call, ports.query, 3);
   if (key.has_rank() && key.rank() == 5) return MultiHeadForm::PackedKeys;

@@ -128,7 +128,7 @@ DType division_dtype(const OpCall& call) {
 void store_small_floats(const OpCall& call, Tensor& result, std::span<const double> values) {
   const bool saturate = call.integer("saturate", 1) != 0;
   const DType dtype = result.dtype();
-  if (saturate || bits_of(dtype) != 8) return store(result, values);
+  if (saturate || bits_of(dtype) != 8 || !is_float(dtype)) return store(result, values);
   const auto bytes = result.writable_span<uint8_t>();
   for (size_t i = 0; i < values.size(); ++i) bytes[i] = to_f8(dtype, values[i], false);
 }
@@ -226,7 +226,7 @@ Op quantize() {
               "f32[2,7]~small f32[2,2]~positive! axis=1 block_size=4 output_dtype=i16",
               "f32[2,7]~small f32[2,1]~positive! axis=1 block_size=1099511627776",
               "f32[2,33]~special f32[]{0.5} u8[]{3}",
-              "f32[33] f32[]{2} f8e4m3fn[]{0} saturate=0,1",
+              "f32[33] f32[]{2} f8e4m3fn[]{0} saturate=0,1", "f32[33] f32[]{2} u8[]{7} saturate=0",
               "f32[33]~small f32[]{0.5} output_dtype=f8e5m2,u16,i16,u4,i4",
               "f32[0,4] f32[]{1} u8[]{0}"};
   return op;

@@ -169,6 +169,11 @@ std::vector<Type> infer_recurrent(CellKind kind, const OpCall& call) {
   const Recurrence sizes = recurrence_of(call, kind);
   cell_functions(call, sizes);
   const DType dtype = call.input(0).dtype;
+  for (size_t i = 1; i < call.input_count(); ++i) {
+    constexpr size_t lengths = 4;
+    if (i == lengths || !call.has(i) || call.input(i).dtype == dtype) continue;
+    fail(ErrorKind::InvalidModel, title(call), ": input ", i, " is ", call.input(i).dtype, ", not ", dtype, " as input 0");
+  }
   std::vector<Type> types{TensorType{dtype, sequence_shape(sizes)}, TensorType{dtype, state_shape(sizes)}};
   if (kind == CellKind::Lstm) types.emplace_back(TensorType{dtype, state_shape(sizes)});
   return types;

@@ -343,6 +343,7 @@ Op resize() {
       "T[1,1,4,4] - - i64[2]{1,1} axes=[2,3] mode=linear coordinate_transformation_mode=pytorch_half_pixel,align_corners",
       "u8[1,1,4,4] - f32[4]{1,1,2,2} mode=nearest,linear,cubic",
       "T[0,1,4,4] - f32[4]{1,1,2,2}",
+      "i32[1,1,2,2] - f64[4]{1,1,2,2}",
       "T[6] - f32[1]{0.5}",
       "T[1,3,2,3,2] - f32[5]{1,1,2,2,2} mode=linear",
       "T[2,3] f32[0]{} f32[0]{} i64[2]{2,3}",

@@ -284,6 +284,18 @@ std::string binding_key(const std::vector<Data>& inputs, bool with_values) {
   return key;
 }
 
+namespace {
+
+// What the data says, or for an empty sequence or map, which does not tell what it would hold, what the body was inferred with.
+Type bound_type(const Graph& body, size_t input, const Data& data) {
+  Type type = type_of(data);
+  const Type& inferred = body.value(body.inputs().at(input)).type;
+  const bool is_empty = (data.is_sequence() && data.sequence().items.empty()) || (data.is_map() && data.map().values.empty());
+  return is_empty && inferred.index() == type.index() ? inferred : type;
+}
+
+}  // namespace
+
 Session& BodySessions::get(const Graph& body, const std::vector<Data>& inputs, bool bind_values) {
   Sessions& known = sessions_.try_emplace(&body).first->second;
   for (const bool with_values : {true, false}) {
@@ -292,7 +304,9 @@ Session& BodySessions::get(const Graph& body, const std::vector<Data>& inputs, b
   const bool bind = bind_values && known.value_plans < value_plan_limit;
   std::vector<InputBinding> bindings;
   bindings.reserve(inputs.size());
-  for (const Data& input : inputs) bindings.push_back({type_of(input), bind && is_shape_like(input) ? &input : nullptr});
+  for (size_t i = 0; i < std::min(inputs.size(), body.inputs().size()); ++i) {
+    bindings.push_back({bound_type(body, i, inputs[i]), bind && is_shape_like(inputs[i]) ? &inputs[i] : nullptr});
+  }
   ++planned_;
   if (bind) ++known.value_plans;
   return *known.by_inputs.put(binding_key(inputs, bind), std::make_unique<Session>(make_body_plan(body, bindings, parent_)));

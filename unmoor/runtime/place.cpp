@@ -4,6 +4,7 @@
 #include <set>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/memory.h"
 #include "unmoor/ops/builder.h"
 #include "unmoor/passes/infer.h"
 #include "unmoor/runtime/generation.h"
@@ -242,6 +243,14 @@ void check_known(const Graph& graph) {
 
 }  // namespace
 
+
+void require_memory(const OpCall& call) {
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    const auto* type = std::get_if<TensorType>(&call.outputs[i]);
+    if (type == nullptr || !type->is_known() || !call.wants_output(i) || type->bytes() <= memory_limit()) continue;
+    check_memory(type->bytes());
+  }
+}
 
 bool is_control_flow(const Node& node) { return runs_bodies(node) || is_generation(node); }
 

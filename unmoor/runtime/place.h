@@ -16,6 +16,9 @@ struct Choice {
 // `only` forces kernels of that name for operators that have one.
 Choice choose_kernel(const OpCall& call, const Device& device, const std::string& only);
 
+// Fails with OutOfMemory if one output alone passes the memory limit. To be asked before a kernel is prepared for host memory: what it
+// prepares may be as large.
+void require_memory(const OpCall& call);
 
 bool is_control_flow(const Node& node);  // If, Loop, Scan, or a search for tokens.
 // All tensors with known shapes: what a kernel with buffers needs.

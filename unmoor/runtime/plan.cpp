@@ -85,7 +85,9 @@ class StepBuilder {
     if (kernel == nullptr) fail(ErrorKind::Internal, "kernel ", placement.kernel, " vanished");
     if (!kernel->prepare) return {index, kernel, nullptr};
     try {
-      return {index, kernel, std::make_shared<const Prepared>(kernel->prepare(call_for(plan_.graph, node), device))};
+      const OpCall call = call_for(plan_.graph, node);
+      if (device.info().host) require_memory(call);
+      return {index, kernel, std::make_shared<const Prepared>(kernel->prepare(call, device))};
     } catch (Error& error) {
       error.note(cat("in ", node.op, " '", node.name, "', kernel ", kernel->name));
       throw;

@@ -252,6 +252,7 @@ const Session::State::Late& Session::State::late_for(const OpCall& call, Device&
     if (late.kernel == nullptr && generic != nullptr && generic->supports(call)) late.kernel = generic;
   }
   if (late.kernel == nullptr) fail(ErrorKind::Unsupported, device.info().id, " has no kernel for ", node.op, " on these inputs");
+  if (late.kernel->prepare && device.info().host) require_memory(call);
   if (late.kernel->prepare) late.prepared = std::make_shared<const Prepared>(late.kernel->prepare(call, device));
   return known.put(binding, std::move(late));
 }

@@ -94,6 +94,11 @@ TEST(Sizes, that_overflow_are_refused) {
   EXPECT_THAT(refusal("STFT f32[1,1,8,1] i64[]{1} f32[2]"), HasSubstr("rank 3, or 2 of a real signal"));
 }
 
+TEST(RanksAndDtypes, that_an_operator_does_not_have_are_refused) {
+  EXPECT_THAT(refusal("GRU f32[1,2,4] f64[1,9,4] f32[1,9,3] hidden_size=3"), HasSubstr("input 1 is float64, not float32"));
+  EXPECT_THAT(refusal("com.microsoft:DecoderMaskedMultiHeadAttention f32[] num_heads=2"), HasSubstr("rank 3 was expected"));
+}
+
 TEST(Range, reaches_its_last_number_without_overflow) {
   EXPECT_THAT(integers(run("Range i64[]{-8000000000000000000} i64[]{9000000000000000000} i64[]{6000000000000000000}")),
               ElementsAre(-8000000000000000000, -2000000000000000000, 4000000000000000000));

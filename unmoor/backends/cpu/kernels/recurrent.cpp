@@ -115,13 +115,13 @@ void run_direction(const Recurrent& r, size_t direction, const KernelArgs& args,
 
 Support supports_recurrent(const OpCall& call) {
   const bool lstm = call.node.op == "LSTM";
-  if (Support types = all_of(input_is(call, 0, {DType::F32}), is_constant(call, 1), is_constant(call, 2), integer_is(call, "layout", 0, 0),
+  if (call.has(4)) return no(Reason::Attribute, "input sequence_lens");
+  if (Support types = all_of(inputs_are(call, {DType::F32}), is_constant(call, 1), is_constant(call, 2), integer_is(call, "layout", 0, 0),
                              integer_is(call, "input_forget", 0, 0));
       !types) {
     return types;
   }
   if (call.has(3) && call.constant(3) == nullptr) return no(Reason::Dynamic, "the bias is not constant");
-  if (call.has(4)) return no(Reason::Attribute, "input sequence_lens");
   if (call.has(7)) return no(Reason::Attribute, "peepholes");
   if (call.has_attribute("clip")) return no(Reason::Attribute, "clip");
   const std::vector<std::string> names = call.texts("activations");

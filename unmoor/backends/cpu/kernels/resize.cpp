@@ -4,6 +4,7 @@
 
 #include "unmoor/backends/cpu/kernels/families.h"
 #include "unmoor/backends/cpu/kernels/walk.h"
+#include "unmoor/tensor/convert.h"
 
 namespace unmoor::cpu {
 
@@ -17,9 +18,9 @@ std::vector<double> factors_of(const OpCall& call) {
   for (size_t i = 0; i < in.rank(); ++i) factors.push_back(static_cast<double>(out[i]) / static_cast<double>(in[i]));
   const Tensor* const scales = call.has(2) ? call.constant(2) : nullptr;
   if (scales == nullptr) return factors;
-  const auto values = scales->span<float>();
+  const std::vector<double> values = doubles(*scales);
   const std::vector<int64_t> axes = call.integers("axes");
-  for (size_t i = 0; i < values.size(); ++i) factors[axes.empty() ? i : in.axis(axes[i])] = static_cast<double>(values[i]);
+  for (size_t i = 0; i < values.size(); ++i) factors[axes.empty() ? i : in.axis(axes[i])] = values[i];
   return factors;
 }
 
