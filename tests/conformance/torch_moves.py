@@ -2,7 +2,6 @@
 import math
 
 import numpy as np
-import scipy.special
 import torch
 import torch.nn.functional as F
 
