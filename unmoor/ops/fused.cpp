@@ -220,6 +220,12 @@ std::vector<int64_t> batch_order(const OpCall& call, size_t i) {
   return order;
 }
 
+// Whether a batch is to be moved whose place nobody knows yet.
+bool hides_batch(const OpCall& call) {
+  const auto hides = [&](size_t i, std::string_view key) { return call.integer(key, 0) != 0 && !call.input(i).shape.has_rank(); };
+  return hides(0, "transBatchA") || hides(1, "transBatchB");
+}
+
 // The call with its batches first.
 OpCall batched(const OpCall& call) {
   OpCall result{call.node, call.inputs, call.outputs, {}};
@@ -264,10 +270,14 @@ Op contrib_matmul() {
   op.inputs.resize(2);
   op.attributes = {
       {"transA", int64_t{0}}, {"transB", int64_t{0}}, {"transBatchA", int64_t{0}}, {"transBatchB", int64_t{0}}, {"alpha", 1.0F}};
-  op.infer = [](const OpCall& call) { return infer_fused_matmul(batched(call)); };
+  op.infer = [](const OpCall& call) {
+    if (hides_batch(call)) return std::vector<Type>{TensorType{call.input(0).dtype, Shape::of_unknown_rank()}};
+    return infer_fused_matmul(batched(call));
+  };
   op.reference = contrib_matmul_reference;
   op.expand = expand_contrib_matmul;
   op.cost = [](const OpCall& call) {
+    if (hides_batch(call)) return Cost{0, bytes_moved(call)};
     const OpCall moved = batched(call);
     return Cost{product_flop(moved, moved.input(0).shape, moved.input(1).shape, transposes(moved)), bytes_moved(call)};
   };
