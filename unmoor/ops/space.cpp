@@ -112,7 +112,8 @@ void expand_space_to_depth(GraphBuilder& b) {
                depth_first(call) ? std::vector<int64_t>{0, 3, 5, 1, 2, 4} : std::vector<int64_t>{0, 1, 3, 5, 2, 4});
 }
 
-constexpr int64_t most_points = 100000;  // Of a cell, along an axis.
+constexpr int64_t most_points = 100000;       // Of a cell, along an axis.
+constexpr int64_t most_axis_points = 1 << 22;  // Of all cells of a region, along an axis.
 
 void check_roi_align(const OpCall& call) {
   const std::string mode = call.text("mode", "avg");
@@ -211,6 +212,10 @@ Region region_of(const OpCall& call, const double* roi, int64_t height, int64_t 
   };
   region.count_y = points(region.bin_y);
   region.count_x = points(region.bin_x);
+  if (height > most_axis_points / std::max<int64_t>(region.count_y, 1) || width > most_axis_points / std::max<int64_t>(region.count_x, 1)) {
+    fail(ErrorKind::InvalidArgument, title(call), ": a grid of ", height, " by ", width, " cells with ", region.count_y, " by ", region.count_x,
+         " points each is sampled at more than ", most_axis_points, " places along an axis");
+  }
   return region;
 }
 

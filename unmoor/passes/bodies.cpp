@@ -254,8 +254,10 @@ Type without_rank(const Type& type) {
 Type merged(const Type& a, const Type& b) {
   const auto* left = std::get_if<TensorType>(&a);
   const auto* right = std::get_if<TensorType>(&b);
-  if (left == nullptr || right == nullptr) return right == nullptr ? a : b;
-  if (left->dtype != right->dtype) return without_rank(b);  // No such value can be; at least nobody may count on its size.
+  if (left == nullptr && right == nullptr) return a;
+  // No such value can be; at least nobody may count on its size.
+  if (left == nullptr || (right != nullptr && left->dtype != right->dtype)) return without_rank(b);
+  if (right == nullptr) return without_rank(a);
   if (!left->shape.has_rank() || !right->shape.has_rank() || left->shape.rank() != right->shape.rank()) return without_rank(a);
   Shape shape = left->shape;
   for (size_t axis = 0; axis < shape.rank(); ++axis) {

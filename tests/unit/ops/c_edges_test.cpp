@@ -89,6 +89,7 @@ TEST(Sizes, that_overflow_are_refused) {
   EXPECT_THAT(refusal("Resize f32[1,4] - - i64[2]{281474976710656,1} keep_aspect_ratio_policy=not_smaller"), HasSubstr("elements long"));
   EXPECT_THAT(refusal("ReverseSequence f32[2,2] i64[2]{1,1} time_axis=9223372036854775807 batch_axis=1"), HasSubstr("time_axis"));
   EXPECT_THAT(refusal("RoiAlign f32[1,1,4,4] f32[1,4]{0,0,4,4} i64[1]{0} sampling_ratio=4000000000"), HasSubstr("sampling_ratio"));
+  EXPECT_THAT(refusal("RoiAlign f32[1,1,4,4] f32[1,4]{0,0,4,4} i64[1]{0} output_height=65536 sampling_ratio=65536"), HasSubstr("along an axis"));
   EXPECT_THAT(refusal("STFT f32[1,8,1] i64[]{1} f32[0]"), HasSubstr("0 samples"));
   EXPECT_THAT(refusal("STFT f32[8] i64[]{1} f32[2]"), HasSubstr("rank 3, or 2 of a real signal"));
   EXPECT_THAT(refusal("STFT f32[1,1,8,1] i64[]{1} f32[2]"), HasSubstr("rank 3, or 2 of a real signal"));
