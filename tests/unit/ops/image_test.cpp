@@ -126,9 +126,9 @@ TEST(Images, broken_pnm_gives_nothing) {
   }
 }
 
-std::string number(uint32_t value, size_t bytes) {
+std::string number(uint64_t value, size_t bytes) {
   std::string text;
-  for (size_t i = 0; i < bytes; ++i) text += static_cast<char>(value >> (8 * i) & 255);
+  for (size_t i = 0; i < bytes; ++i, value >>= 8) text += static_cast<char>(value & 255);
   return text;
 }
 
