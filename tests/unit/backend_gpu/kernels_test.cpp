@@ -141,6 +141,7 @@ struct Shaped {
   const char* text;
   const char* kernel;
 };
+void PrintTo(const Shaped& shaped, std::ostream* out) { *out << shaped.text; }  // Else its address names the test.
 
 class Shapes : public testing::TestWithParam<Shaped> {};
 
