@@ -104,7 +104,6 @@ Graph optimized(const Graph& graph, const PassOptions& options) {
   if (options.takes_channels_last && channels_last(r, options.takes_channels_last)) {
     r.remove_dead();
     run_until_stable(r, Role::Clean);
-    name_once(r);
   }
   r.remove_dead();
   return r.finish();

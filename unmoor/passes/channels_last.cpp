@@ -99,7 +99,6 @@ bool LayoutRewriter::take_input(Moved& moved, size_t input) {
   ValueId last = twin(id);
   if (last == no_value) {
     last = add_twin(id);
-    r_.mutable_value(last).origin = {};
     moved.pending.push_back(last);
     moved.sources.push_back(id);
   }
@@ -312,15 +311,6 @@ bool channels_last(Rewriter& r, const TakesCall& takes) {
   LayoutRewriter layout(r, takes);
   for (NodeId id = r.first(); id != no_node; id = r.next(id)) changed |= layout.move(id);
   return changed;
-}
-
-void name_once(Rewriter& r) {
-  for (NodeId id = r.first(); id != no_node; id = r.next(id)) {
-    const Node& node = r.node(id);
-    if (node.op != "Transpose" || node.inputs.empty() || node.outputs.empty()) continue;
-    Origin& origin = r.mutable_value(node.inputs[0]).origin;
-    if (!origin.permutation.empty() && origin.name == r.value(node.outputs[0]).origin.name) origin = {};
-  }
 }
 
 }  // namespace unmoor

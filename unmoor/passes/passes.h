@@ -19,9 +19,8 @@ bool fuse_scale(Rewriter& r);
 bool fuse_conv(Rewriter& r);
 bool fuse_matmul(Rewriter& r);
 bool widen_weights(Rewriter& r);
-// Once, at the end. Then name_once: a value of the file that stands in the graph in both layouts is shown in its own only.
+// Once, at the end. A value of the file may then stand in the graph in both layouts, under its one name.
 bool channels_last(Rewriter& r, const TakesCall& takes);
-void name_once(Rewriter& r);
 
 // False for what gives another result at each run.
 bool is_deterministic(const Node& node);

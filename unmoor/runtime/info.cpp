@@ -44,13 +44,20 @@ void add_read_body(const Plan& plan, const Node& node, const std::string& prefix
 
 }  // namespace
 
-Data in_file_layout(const Value& value, Data data) {
-  const auto& axes = value.origin.permutation;
-  if (axes.empty() || !data.is_tensor()) return data;
+bool changes_layout(const Graph& graph, const Node& node) {
+  if (!node.origin.name.empty() || node.inputs.empty() || node.outputs.size() != 1 || node.inputs[0] == no_value) return false;
+  const Origin& from = graph.value(node.inputs[0]).origin;
+  const Origin& to = graph.value(node.outputs[0]).origin;
+  return !from.name.empty() && from.name == to.name && from.permutation != to.permutation;
+}
+
+namespace {
+
+Data transposed(const Data& data, const std::vector<int64_t>& axes) {
   Graph graph;
   Node node;
   node.op = "Transpose";
-  node.inputs = {graph.add_input(value.name, data.tensor().type())};
+  node.inputs = {graph.add_input("", data.tensor().type())};
   node.outputs = {graph.add_value({})};
   node.attributes["perm"] = axes;
   OpCall call = call_for(graph, node);
@@ -59,8 +66,6 @@ Data in_file_layout(const Value& value, Data data) {
   run_reference(call, std::span(&data, 1), outputs);
   return std::move(outputs.all()[0]);
 }
-
-namespace {
 
 Type type_in_file(const Value& value) {
   const auto* type = std::get_if<TensorType>(&value.type);
@@ -71,6 +76,22 @@ Type type_in_file(const Value& value) {
 }
 
 }  // namespace
+
+Data in_file_layout(const Value& value, Data data) {
+  const auto& axes = value.origin.permutation;
+  return axes.empty() || !data.is_tensor() ? std::move(data) : transposed(data, axes);
+}
+
+Data in_plan_layout(const Value& value, Data data) {
+  const auto& axes = value.origin.permutation;
+  if (axes.empty() || !data.is_tensor()) return data;
+  if (data.tensor().shape().rank() != axes.size()) {
+    fail(ErrorKind::InvalidArgument, "'", value.origin.name, "' has ", data.tensor().shape().rank(), " dimensions, not ", axes.size());
+  }
+  std::vector<int64_t> back(axes.size());
+  for (size_t i = 0; i < axes.size(); ++i) back[static_cast<size_t>(axes[i])] = static_cast<int64_t>(i);
+  return transposed(data, back);
+}
 
 std::vector<ValueInfo> value_infos(const Graph& graph) {
   std::vector<ValueInfo> infos(graph.values().size());
@@ -83,6 +104,7 @@ std::vector<ValueInfo> value_infos(const Graph& graph) {
       if (id == no_value) continue;
       infos[Graph::index(id)].node = node_label(node);
       infos[Graph::index(id)].op = op_label(node);
+      if (changes_layout(graph, node)) infos[Graph::index(id)].name.clear();
     }
   }
   return infos;

@@ -77,7 +77,8 @@ std::vector<StepInfo> Session::steps() const {
   std::vector<StepInfo> result;
   for (const Step& step : plan().steps) {
     StepInfo info;
-    if (std::holds_alternative<RunStep>(step)) {
+    // A change of layout is no step of the file's, nor is a copy.
+    if (std::holds_alternative<RunStep>(step) && !changes_layout(plan().graph, state_->node_of(step))) {
       const Placement& placement = state_->placement_of(step);
       const Node& node = state_->node_of(step);
       info.node = node.origin.name.empty() ? node.name : node.origin.name;
@@ -100,13 +101,18 @@ std::vector<Data> Session::run_step(size_t step, const NamedData& inputs) {
     fail(ErrorKind::InvalidArgument, "step ", step, " cannot be run alone");
   }
   std::vector<Data> ordered;
-  for (const ValueId id : state_->node_of(plan().steps[step]).inputs) {
+  const Node& node = state_->node_of(plan().steps[step]);
+  for (const ValueId id : node.inputs) {
     const bool wanted = id != no_value && !plan().graph.value(id).constant;
     const auto found = wanted ? inputs.find(key_of(plan().graph.value(id))) : inputs.end();
     if (wanted && found == inputs.end()) fail(ErrorKind::InvalidArgument, "value '", key_of(plan().graph.value(id)), "' was not given");
-    ordered.push_back(wanted ? found->second : Data());
+    ordered.push_back(wanted ? in_plan_layout(plan().graph.value(id), found->second) : Data());
   }
-  return state_->run_alone(step, ordered);
+  std::vector<Data> results = state_->run_alone(step, ordered);
+  for (size_t i = 0; i < results.size(); ++i) {
+    if (node.outputs[i] != no_value) results[i] = in_file_layout(plan().graph.value(node.outputs[i]), std::move(results[i]));
+  }
+  return results;
 }
 
 PlanInfo Session::plan_info() const { return state_->plan_info(); }

@@ -122,10 +122,14 @@ class Session::State {
   BodySessions bodies_;
 };
 
-// Types, names and makers of a plan's values, in the file's terms. By value.
+// Types, names and makers of a plan's values, in the file's terms. By value. What a node made that only changes a value's layout has no name: it is
+// the value that was there before.
 std::vector<ValueInfo> value_infos(const Graph& graph);
-// A value as the file lays it out, whatever passes made of it.
+// True for such a node.
+bool changes_layout(const Graph& graph, const Node& node);
+// A value as the file lays it out, whatever passes made of it, and back.
 Data in_file_layout(const Value& value, Data data);
+Data in_plan_layout(const Value& value, Data data);
 size_t peak_memory_bytes();  // Of this process so far.
 
 }  // namespace unmoor

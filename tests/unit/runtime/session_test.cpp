@@ -379,5 +379,56 @@ TEST(ModelRunner, plans_once_for_each_set_of_shapes) {
   EXPECT_EQ(runner.run({{"x", ramp({5, 4})}}).begin()->second.tensor().shape(), (Shape{5, 4}));
 }
 
+// Images with channels last on the way, and values of both layouts at the rims.
+Graph image_net() {
+  Sketch s;
+  const ValueId x = s.input("x", {1, 3, 9, 12});
+  ValueId y = s.node("Conv", {x, s.weights({8, 3, 3, 3})});
+  y = s.node("MaxPool", {y}, {{"kernel_shape", std::vector<int64_t>{2, 2}}});
+  const ValueId deep = s.node("DepthToSpace", {y}, {{"blocksize", int64_t{2}}});  // Stays in the file's layout.
+  y = s.node("Mul", {y, s.node("Sigmoid", {s.node("GlobalAveragePool", {y})})});
+  y = s.node("Conv", {y, s.weights({16, 8, 1, 1})});
+  return s.done({deep, y});
+}
+
+class Recorder : public Observer {
+ public:
+  bool wants(const ValueInfo&) override { return true; }
+  void on_value(const ValueInfo& info, const Data& data) override {
+    EXPECT_TRUE(values.emplace(info.name, data.tensor().clone()).second) << info.name << " is shown twice";
+    EXPECT_EQ(to_text(info.type), to_text(type_of(data))) << info.name;
+  }
+  NamedData values;
+};
+
+TEST(Session, values_are_shown_once_and_in_the_files_layout_whatever_a_device_prefers) {
+  const NamedData inputs{{"x", test::random_tensor({DType::F32, {1, 3, 9, 12}}, 5)}};
+  Recorder wanted;
+  Recorder found;
+  Session(make_plan(image_net(), {reference()}, unfused())).run(inputs, &wanted);
+  Session session(make_plan(image_net(), {make_cpu_backend()->open(0)}, {}));
+  session.run(inputs, &found);
+  EXPECT_GE(found.values.size(), 6U);
+  for (const auto& [name, data] : found.values) expect_near({{name, wanted.values.at(name)}}, {{name, data}});
+  const auto values = session.plan().graph.values();
+  EXPECT_TRUE(std::ranges::any_of(values, [](const Value& value) { return !value.origin.permutation.empty(); })) << "nothing was moved";
+}
+
+TEST(Session, steps_alone_take_and_give_values_in_the_files_layout) {
+  NamedData known{{"x", test::random_tensor({DType::F32, {1, 3, 9, 12}}, 5)}};
+  Recorder wanted;
+  Session(make_plan(image_net(), {reference()}, unfused())).run(known, &wanted);
+  known.merge(NamedData(wanted.values));
+  Session session(make_plan(image_net(), {make_cpu_backend()->open(0)}, {}));
+  const auto steps = session.steps();
+  size_t alone = 0;
+  for (size_t i = 0; i < steps.size(); ++i) {
+    if (steps[i].outputs.empty()) continue;  // A copy, or a change of layout.
+    ++alone;
+    expect_near({{"y", known.at(steps[i].outputs[0])}}, {{"y", session.run_step(i, known).at(0)}});
+  }
+  EXPECT_EQ(alone, 7U);
+}
+
 }  // namespace
 }  // namespace unmoor
