@@ -218,13 +218,10 @@ Support supports_conv(const OpCall& call) {
 Prepared prepare_conv(const OpCall& call, Device& device) {
   Epilogue epilogue;
   set_activation(call, epilogue);
-  // Shared by the copies of the function below.
-  const auto convolution = std::make_shared<const Convolution>(machine_of(device), window_of_weights(call),
-                                                               static_cast<size_t>(call.integer("group", 1)),
-                                                               static_cast<size_t>(call.input(1).shape[0]), *call.constant(1), epilogue);
-  return {.run = [convolution](Stream&, const KernelArgs& args) { convolution->run(ConvOperands(args)); },
-          .workspace_bytes = convolution->workspace_bytes(),
-          .unused_inputs = without_weights(call)};
+  const auto groups = static_cast<size_t>(call.integer("group", 1));
+  const auto outputs = static_cast<size_t>(call.input(1).shape[0]);
+  return prepared_convolution(call, std::make_shared<const Convolution>(
+                                        machine_of(device), window_of_weights(call), groups, outputs, *call.constant(1), epilogue));
 }
 
 // A kernel as large as its input gives one pixel: a matrix product of images and weights.

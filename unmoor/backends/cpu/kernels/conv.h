@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <vector>
 
 #include "unmoor/backends/cpu/kernels/window.h"
@@ -25,5 +26,14 @@ struct ConvOperands {
 
 // For Prepared::unused_inputs: the weights are packed.
 std::vector<bool> without_weights(const OpCall& call);
+
+// A prepared kernel of packed weights: `work` is shared by the copies of its function.
+template <class Work>
+Prepared prepared_convolution(const OpCall& call, std::shared_ptr<const Work> work) {
+  const size_t workspace = work->workspace_bytes();
+  return {.run = [work = std::move(work)](Stream&, const KernelArgs& args) { work->run(ConvOperands(args)); },
+          .workspace_bytes = workspace,
+          .unused_inputs = without_weights(call)};
+}
 
 }  // namespace unmoor::cpu

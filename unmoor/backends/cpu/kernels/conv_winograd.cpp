@@ -161,12 +161,9 @@ Support supports_winograd(const OpCall& call) {
 Prepared prepare_winograd(const OpCall& call, Device& device) {
   Epilogue epilogue;
   set_activation(call, epilogue);
-  // Shared by the copies of the function below.
-  const auto winograd = std::make_shared<const Winograd>(machine_of(device), window_of_weights(call), static_cast<size_t>(call.input(1).shape[0]),
-                                                         *call.constant(1), epilogue);
-  return {.run = [winograd](Stream&, const KernelArgs& args) { winograd->run(ConvOperands(args)); },
-          .workspace_bytes = winograd->workspace_bytes(),
-          .unused_inputs = without_weights(call)};
+  const auto outputs = static_cast<size_t>(call.input(1).shape[0]);
+  return prepared_convolution(call, std::make_shared<const Winograd>(
+                                        machine_of(device), window_of_weights(call), outputs, *call.constant(1), epilogue));
 }
 
 }  // namespace
