@@ -109,6 +109,7 @@ bool LayoutRewriter::take_input(Moved& moved, size_t input) {
 // Puts the moved node in the place of the old one, with Transposes for what it needs and for what others need of it.
 bool LayoutRewriter::finish(NodeId id, Moved moved) {
   const Node old = r_.node(id);
+  if (output_count(old) == 0) return false;
   for (ValueId& output : moved.node.outputs) {
     if (output == no_value) continue;
     if (r_.known_shape(output) == nullptr) return false;
@@ -171,7 +172,7 @@ bool LayoutRewriter::move_elementwise(NodeId id) {
   const Shape* const output = r_.known_shape(output_of(moved.node));
   if (output == nullptr || output->rank() < 3 || output_count(moved.node) != 1) return false;
   const size_t rank = output->rank();
-  bool any = false;
+  if (std::ranges::none_of(moved.node.inputs, [this](ValueId input) { return input != no_value && twin(input) != no_value; })) return false;
   for (size_t i = 0; i < moved.node.inputs.size(); ++i) {
     const ValueId input = moved.node.inputs[i];
     if (input == no_value) continue;
@@ -185,10 +186,9 @@ bool LayoutRewriter::move_elementwise(NodeId id) {
     if (shape == nullptr) return false;
     if (shape->elements() == 1 && shape->rank() <= rank && twin(input) == no_value) continue;
     if (shape->rank() != rank || !is_image(input)) return false;
-    any = any || twin(input) != no_value;
     if (!take_input(moved, i)) return false;
   }
-  return any && finish(id, std::move(moved));
+  return finish(id, std::move(moved));
 }
 
 bool LayoutRewriter::move_axis(NodeId id) {
