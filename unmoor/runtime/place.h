@@ -15,7 +15,6 @@ struct Choice {
 };
 // `only` forces kernels of that name for operators that have one.
 Choice choose_kernel(const OpCall& call, const Device& device, const std::string& only);
-
 // Fails with OutOfMemory if one output alone passes the memory limit. To be asked before a kernel is prepared for host memory: what it
 // prepares may be as large.
 void require_memory(const OpCall& call);

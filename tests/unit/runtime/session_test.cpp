@@ -414,6 +414,15 @@ TEST(Session, values_are_shown_once_and_in_the_files_layout_whatever_a_device_pr
   EXPECT_TRUE(std::ranges::any_of(values, [](const Value& value) { return !value.origin.permutation.empty(); })) << "nothing was moved";
 }
 
+TEST(Session, a_device_can_be_told_to_keep_the_files_layout) {
+  const auto cpu = make_cpu_backend()->open(0);
+  EXPECT_THROW(cpu->set_option("channels_last", "maybe"), Error);
+  EXPECT_THROW(cpu->set_option("channels", "off"), Error);
+  cpu->set_option("channels_last", "off");
+  const auto plan = make_plan(image_net(), {cpu}, {});
+  EXPECT_TRUE(std::ranges::all_of(plan->graph.values(), [](const Value& value) { return value.origin.permutation.empty(); }));
+}
+
 TEST(Session, steps_alone_take_and_give_values_in_the_files_layout) {
   NamedData known{{"x", test::random_tensor({DType::F32, {1, 3, 9, 12}}, 5)}};
   Recorder wanted;
