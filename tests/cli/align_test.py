@@ -7,7 +7,6 @@ sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import models
 from program import ProgramTest
 
-ROOT = Path(__file__).resolve().parent.parent.parent
 RANGE = ["--range", "-2,3"]
 TARGETS = ("cpu", "opencl")
 
@@ -41,10 +40,10 @@ class Defects(ProgramTest):
     def test_every_kernel_of_an_image_model_is_run_alone(self):
         """Images lie with channels last on some devices; a reference knows them as the file has them."""
         for target in TARGETS:
-            found = self.run_tool("align", ROOT / "examples" / "models" / "ppocr2-cls.onnx", "--target", target)
+            found = self.run_tool("align", models.images(self.folder / "images.onnx"), "--target", target)
             self.assertEqual(found["verdict"], "match")
             self.assertTrue(all(each["single"] for each in found["values"]), [each["name"] for each in found["values"] if not each["single"]])
-            self.assertGreater(len(found["values"]), 50)
+            self.assertGreaterEqual(len(found["values"]), 6)
 
     def test_gelu_in_tanh_form_is_the_first_divergent_node(self):
         dump = self.dump()

@@ -41,6 +41,20 @@ def relu(path, shape=("batch", 4)):
     return model.save(path, {"x": (FLOAT, shape)}, {"relu_out": (FLOAT, shape)})
 
 
+def images(path):
+    """Convolutions with what usually stands between them, and one node that wants images as they are."""
+    model, draw = ModelBuilder(), np.random.default_rng(3)
+    weights = lambda name, *shape: model.constant(name, draw.standard_normal(shape).astype(np.float32) * 0.2)
+    first = model.node("Conv", "first", ["x", weights("w1", 16, 3, 3, 3), weights("b1", 16)])
+    pooled = model.node("MaxPool", "pool", [first], kernel_shape=[2, 2])
+    model.node("DepthToSpace", "deep", [pooled], blocksize=2)
+    gate = model.node("Sigmoid", "gate", [model.node("GlobalAveragePool", "mean", [pooled])])
+    scaled = model.node("Mul", "scaled", [pooled, gate])
+    last = model.node("Conv", "last", [scaled, weights("w2", 24, 16, 3, 3)], pads=[1, 1, 1, 1])
+    shapes = {"deep_out": [1, 4, 28, 36], last: [1, 24, 14, 18]}
+    return model.save(path, {"x": (FLOAT, [1, 3, 30, 38])}, {name: (FLOAT, shape) for name, shape in shapes.items()})
+
+
 def two_inputs(path):
     """A float and an integer input with symbolic dimensions; sum / and the integers as they are."""
     model = ModelBuilder()
