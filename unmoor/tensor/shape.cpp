@@ -21,13 +21,19 @@ const std::string& Shape::symbol(size_t axis) const {
   return axis < symbols_.size() ? symbols_[axis] : none;
 }
 
+void Shape::fail_without(size_t axis) const {
+  fail(ErrorKind::InvalidArgument, "axis ", axis, " was asked for of shape ", *this, ", which has rank ", rank());
+}
+
 void Shape::set(size_t axis, int64_t dim) {
-  dims_.at(axis) = dim;
+  if (axis >= dims_.size()) fail_without(axis);
+  dims_[axis] = dim;
   if (axis < symbols_.size()) symbols_[axis].clear();
 }
 
 void Shape::set_symbol(size_t axis, std::string symbol) {
-  dims_.at(axis) = unknown;
+  if (axis >= dims_.size()) fail_without(axis);
+  dims_[axis] = unknown;
   symbols_.resize(dims_.size());
   symbols_[axis] = std::move(symbol);
 }
@@ -47,7 +53,7 @@ int64_t Shape::elements(size_t from, size_t to) const {
   int64_t product = 1;
   bool empty = false;
   for (size_t axis = from; axis < to; ++axis) {
-    const int64_t dim = dims_[axis];
+    const int64_t dim = (*this)[axis];
     if (dim < 0) fail(ErrorKind::Internal, "the element count of the unknown shape ", *this, " was asked for");
     if (dim == 0) {
       empty = true;

@@ -25,7 +25,11 @@ class Shape {
   bool has_rank() const { return has_rank_; }
   bool is_known() const;  // Rank and every dimension.
   size_t rank() const { return dims_.size(); }
-  int64_t operator[](size_t axis) const { return dims_[axis]; }  // `unknown` where it is.
+  // `unknown` where it is. Fails with InvalidArgument if there is no such axis, as do set and set_symbol: ranks come from files.
+  int64_t operator[](size_t axis) const {
+    if (axis >= dims_.size()) [[unlikely]] fail_without(axis);
+    return dims_[axis];
+  }
   const std::vector<int64_t>& dims() const { return dims_; }
   const std::string& symbol(size_t axis) const;  // Empty if there is none.
 
@@ -38,7 +42,7 @@ class Shape {
   // The product of all dimensions, 1 for a scalar. Fails with Internal if one is unknown, with InvalidArgument if the product, zeros
   // left out, passes 2^58: then bytes, too, fit 64 bits for every dtype.
   int64_t elements() const;
-  // Product of the dimensions in [from, to), likewise.
+  // Product of the dimensions in [from, to), likewise; fails with InvalidArgument past the rank.
   int64_t elements(size_t from, size_t to) const;
   // Maps a negative axis to its place. Fails out of [-rank, rank).
   size_t axis(int64_t axis) const;
@@ -49,6 +53,8 @@ class Shape {
   bool operator==(const Shape& other) const { return has_rank_ == other.has_rank_ && dims_ == other.dims_; }
 
  private:
+  [[noreturn]] void fail_without(size_t axis) const;
+
   std::vector<int64_t> dims_;
   std::vector<std::string> symbols_;  // Empty, or one a dimension.
   bool has_rank_ = true;

@@ -33,6 +33,15 @@ TEST(Shape, the_bytes_of_a_huge_tensor_do_not_wrap_to_a_small_number) {
   }
 }
 
+TEST(Shape, an_axis_past_the_rank_is_an_error) {
+  Shape shape{2, 3};
+  EXPECT_EQ(kind_of([&] { (void)shape[2]; }), ErrorKind::InvalidArgument);
+  EXPECT_EQ(kind_of([&] { shape.set(2, 1); }), ErrorKind::InvalidArgument);
+  EXPECT_EQ(kind_of([&] { shape.set_symbol(2, "n"); }), ErrorKind::InvalidArgument);
+  EXPECT_EQ(kind_of([&] { shape.elements(0, 3); }), ErrorKind::InvalidArgument);
+  EXPECT_EQ(kind_of([&] { Shape().elements(0, 1); }), ErrorKind::InvalidArgument);
+}
+
 TEST(Shape, strides_that_do_not_fit_are_an_error) {
   EXPECT_EQ(kind_of([] { Shape({int64_t{1} << 40, int64_t{1} << 40, -1}).strides(); }), ErrorKind::InvalidArgument);
   EXPECT_EQ(Shape({2, 0, -1, 3}).strides(), (std::vector<int64_t>{3, 3, 3, 1}));
