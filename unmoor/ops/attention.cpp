@@ -5,6 +5,7 @@
 #include "unmoor/ops/attention_call.h"
 #include "unmoor/ops/contrib_attention.h"
 #include "unmoor/ops/families.h"
+#include "unmoor/ops/fused_attention.h"
 #include "unmoor/ops/moving.h"
 
 // ONNX's Attention, in the form of opset 25.
@@ -299,6 +300,7 @@ void add_attention_ops(OpSet& ops) {
   add_rotary_ops(ops);
   add_linear_attention_ops(ops);
   add_flex_attention(ops);
+  add_fused_attention(ops);
   add_multi_head_ops(ops);
   add_self_attention_ops(ops);
   add_group_query_ops(ops);

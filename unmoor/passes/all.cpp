@@ -101,7 +101,9 @@ Graph optimized(const Graph& graph, const PassOptions& options) {
   Rewriter r(graph);
   clean(r, options);
   if (options.fuse) run_until_stable(r, Role::Fuse);
-  if (options.takes_channels_last && channels_last(r, options.takes_channels_last)) {
+  bool changed = options.fuse && options.takes && fuse_attention(r, options.takes);
+  if (options.channels_last && options.takes && channels_last(r, options.takes)) changed = true;
+  if (changed) {
     r.remove_dead();
     run_until_stable(r, Role::Clean);
   }

@@ -63,7 +63,8 @@ bool loosen_transpose(Rewriter& r, NodeId id) {
   if (node.op != "Transpose") return false;
   const Shape* shape = r.known_shape(input_of(node, 0));
   const auto permutation = permutation_of(r, node);
-  if (shape == nullptr || r.known_shape(output_of(node)) == nullptr || permutation.size() != shape->rank() || !is_permutation(permutation)) {
+  if (shape == nullptr || r.known_shape(output_of(node)) == nullptr || permutation.size() != shape->rank() ||
+      !is_permutation(permutation)) {
     return false;
   }
   int64_t last = -1;
@@ -92,11 +93,44 @@ bool merge_reshapes(Rewriter& r, NodeId id) {
   return true;
 }
 
+// Reshape, Transpose, Reshape where the first joins leading axes, which stay in front, and the last parts them again: one
+// Transpose.
+bool keep_leading_axes(Rewriter& r, NodeId id) {
+  const Node& node = r.node(id);
+  const Node* const transpose = is_reshaper(node) ? r.made_by(input_of(node, 0), "Transpose") : nullptr;
+  if (transpose == nullptr || r.only_user(node.inputs[0]) != id) return false;
+  const NodeId joining = r.maker(input_of(*transpose, 0));
+  if (joining == no_node || !is_reshaper(r.node(joining))) return false;
+  const ValueId input = input_of(r.node(joining), 0);
+  const Shape* const from = r.known_shape(input);
+  const Shape* const joined = r.known_shape(transpose->inputs[0]);
+  const Shape* const moved = r.known_shape(node.inputs[0]);
+  const Shape* const to = r.known_shape(output_of(node));
+  const auto permutation = permutation_of(r, *transpose);
+  if (from == nullptr || joined == nullptr || moved == nullptr || to == nullptr || !is_permutation(permutation)) return false;
+  if (permutation.empty() || permutation[0] != 0 || from->rank() < joined->rank() || to->rank() != from->rank()) return false;
+  const size_t leading = from->rank() - joined->rank() + 1;
+  std::vector<int64_t> axes;
+  for (size_t axis = 0; axis < from->rank(); ++axis) {
+    const bool leads = axis < leading;
+    if (leads ? (*from)[axis] != (*to)[axis] : (*from)[axis] != (*joined)[axis + 1 - leading]) return false;
+    if (!leads && (*to)[axis] != (*moved)[axis + 1 - leading]) return false;
+    axes.push_back(static_cast<int64_t>(leads ? axis : static_cast<size_t>(permutation[axis + 1 - leading]) + leading - 1));
+  }
+  Node merged = node;
+  merged.op = "Transpose";
+  merged.inputs = {input};
+  merged.attributes = {{"perm", axes}};
+  r.replace(id, std::move(merged));
+  return true;
+}
+
 }  // namespace
 
 bool merge_moves(Rewriter& r) {
   bool changed = false;
   for (NodeId id = r.first(); id != no_node; id = r.next(id)) {
+    changed |= keep_leading_axes(r, id);
     changed |= merge_transposes(r, id);
     changed |= loosen_transpose(r, id);
     changed |= merge_reshapes(r, id);

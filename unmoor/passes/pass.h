@@ -42,7 +42,9 @@ using TakesCall = std::function<bool(const OpCall&)>;
 struct PassOptions {
   bool fuse = true;              // Off: only folding and cleaning; values of the file stay visible.
   bool widen_to_float64 = false;  // Every float32, float16 and bfloat16 value becomes float64: for references.
-  TakesCall takes_channels_last = {};  // Images lie with their channels last where this device takes the nodes so. Empty: as in the file.
+  // What the wanted device has kernels for: only then is it worth to form unmoor:FusedAttention, or images with their channels last.
+  TakesCall takes = {};  // Empty: neither.
+  bool channels_last = false;  // Whether images may lie so where the device takes the nodes.
 };
 // Folds, cleans and fuses a graph whose types are inferred.
 Graph optimized(const Graph& graph, const PassOptions& options);

@@ -32,10 +32,12 @@ bool is_shape_arithmetic(const OpCall& call) {
 // Sequences and maps never are on a device: they have no bytes of their own.
 std::string host_type(const OpCall& call) {
   for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.inputs[i] && !std::holds_alternative<TensorType>(*call.inputs[i])) return cat("input ", i, " is a ", *call.inputs[i]);
+    if (call.inputs[i] && !std::holds_alternative<TensorType>(*call.inputs[i]))
+      return cat("input ", i, " is a ", *call.inputs[i]);
   }
   for (size_t i = 0; i < call.outputs.size(); ++i) {
-    if (call.wants_output(i) && !std::holds_alternative<TensorType>(call.outputs[i])) return cat("output ", i, " is a ", call.outputs[i]);
+    if (call.wants_output(i) && !std::holds_alternative<TensorType>(call.outputs[i]))
+      return cat("output ", i, " is a ", call.outputs[i]);
   }
   return {};
 }
@@ -45,7 +47,8 @@ std::string unknown_type(const OpCall& call) {
     if (call.inputs[i] && !is_known(*call.inputs[i])) return cat("input ", i, " is ", *call.inputs[i], " until the model runs");
   }
   for (size_t i = 0; i < call.outputs.size(); ++i) {
-    if (call.wants_output(i) && !is_known(call.outputs[i])) return cat("output ", i, " is ", call.outputs[i], " until the model runs");
+    if (call.wants_output(i) && !is_known(call.outputs[i]))
+      return cat("output ", i, " is ", call.outputs[i], " until the model runs");
   }
   return {};
 }
@@ -86,7 +89,8 @@ class Placer {
       if (dynamic && !devices_[device]->info().host) {
         const std::string on_host = host_type(call);
         placement.refusals.push_back({devices_[device]->info().id, "",
-                                      on_host.empty() ? no(Reason::Dynamic, unknown_type(call)) : no(Reason::DType, on_host, ", which only the host holds")});
+                                      on_host.empty() ? no(Reason::Dynamic, unknown_type(call))
+                                                      : no(Reason::DType, on_host, ", which only the host holds")});
         continue;
       }
       placement.device = device;
@@ -116,8 +120,14 @@ class Placer {
   const std::set<std::string>& from_expansion_;
 };
 
-// Whether every node of the call's expansion, expanded further if need be, has a kernel on the device.
-bool expansion_fits(const OpCall& call, const Device& device, size_t depth) {
+bool fits(const OpCall& call, const Device& device, bool own) {
+  if (own && !is_shape_arithmetic(call)) return has_own_kernel(call, device);
+  return choose_kernel(call, device, {}).kernel != nullptr;
+}
+
+// Whether every node of the call's expansion, expanded further if need be, has a kernel on the device: with `own`, one that is
+// not the generic one.
+bool expansion_fits(const OpCall& call, const Device& device, bool own, size_t depth) {
   Graph inner;
   try {
     inner = expanded(call);
@@ -127,19 +137,27 @@ bool expansion_fits(const OpCall& call, const Device& device, size_t depth) {
   for (const Node& node : inner.nodes()) {
     const OpCall part = call_for(inner, node);
     if (!has_known_types(part)) return false;  // Kernels are asked about known shapes only.
-    if (choose_kernel(part, device, {}).kernel != nullptr) continue;
-    if (depth == 0 || !has_expansion(node) || !expansion_fits(part, device, depth - 1)) return false;
+    if (fits(part, device, own)) continue;
+    if (depth == 0 || !has_expansion(node) || !expansion_fits(part, device, own, depth - 1)) return false;
   }
   return true;
 }
 
-std::vector<NodeId> to_expand(const Graph& graph, const std::vector<Placement>& placements, const Device& device) {
+// Nodes that the device refuses, or leaves to its generic kernel although it has kernels for all that they are made of. Steps of
+// a quantisation stay whole: in parts they may round to the other side.
+std::vector<NodeId> to_expand(const Graph& graph, const std::vector<Placement>& placements, const Device& device,
+                              const PlanOptions& options) {
+  const Kernel* const generic = device.kernels().all().empty() || !options.passes.fuse ? nullptr : device.kernels().generic();
   std::vector<NodeId> result;
   for (const Placement& placement : placements) {
     const Node& node = graph.node(placement.node);
-    if (placement.device == 0 || is_control_flow(node) || !has_expansion(node)) continue;
+    if (is_control_flow(node) || !has_expansion(node)) continue;
+    const bool own = placement.device == 0;
+    if (own &&
+        (generic == nullptr || placement.kernel != generic->name || all_ops().find(node.op)->rounding == Rounding::Quantise))
+      continue;
     const OpCall call = call_for(graph, node);
-    if (has_known_types(call) && expansion_fits(call, device, expansion_depth)) result.push_back(placement.node);
+    if (has_known_types(call) && expansion_fits(call, device, own, expansion_depth)) result.push_back(placement.node);
   }
   return result;
 }
@@ -177,8 +195,8 @@ struct Neighbours {
   }
 };
 
-// Light nodes of the wanted device that exchange values only with nodes on the host stay there: it saves two copies. Under Forbid only shape
-// arithmetic may.
+// Light nodes of the wanted device that exchange values only with nodes on the host stay there: it saves two copies. Under Forbid
+// only shape arithmetic may.
 void keep_with_neighbours(const Graph& graph, const std::vector<std::shared_ptr<Device>>& devices, const PlanOptions& options,
                           std::vector<Placement>& placements) {
   if (devices.size() < 2) return;
@@ -227,7 +245,8 @@ std::string refusal_lines(const Graph& graph, const std::vector<Placement>& plac
     const Node& node = graph.node(placement.node);
     lines += cat("\n  ", node.origin.op.empty() ? node.op : node.origin.op, " '", label(node), "'");
     for (const Refusal& refusal : placement.refusals) {
-      lines += cat("\n    ", refusal.kernel.empty() ? refusal.device : refusal.kernel, ": ", name(refusal.why.reason), ": ", refusal.why.detail);
+      lines += cat("\n    ", refusal.kernel.empty() ? refusal.device : refusal.kernel, ": ", name(refusal.why.reason), ": ",
+                   refusal.why.detail);
     }
   }
   return lines;
@@ -242,7 +261,6 @@ void check_known(const Graph& graph) {
 }
 
 }  // namespace
-
 
 void require_memory(const OpCall& call) {
   for (size_t i = 0; i < call.outputs.size(); ++i) {
@@ -290,17 +308,25 @@ Choice choose_kernel(const OpCall& call, const Device& device, const std::string
   return choice;
 }
 
+bool has_own_kernel(const OpCall& call, const Device& device) {
+  return std::ranges::any_of(device.kernels().find(call.node.op),
+                             [&](const Kernel& kernel) { return static_cast<bool>(kernel.supports(call)); });
+}
+
 PlacedGraph place(Graph graph, const std::vector<std::shared_ptr<Device>>& devices, const PlanOptions& options) {
   if (!options.place_only) check_known(graph);
   std::set<std::string> from_expansion;
   PlacedGraph placed;
   for (size_t round = 0;; ++round) {
     placed.placements = Placer(graph, devices, options, from_expansion).run();
-    const auto expandable = round < expansion_depth ? to_expand(graph, placed.placements, *devices[0]) : std::vector<NodeId>();
+    const auto expandable =
+        round < expansion_depth ? to_expand(graph, placed.placements, *devices[0], options) : std::vector<NodeId>();
     if (expandable.empty()) break;
     std::set<std::string> before;
     for (const Node& node : graph.nodes()) before.insert(node.name);
     graph = with_expanded(graph, expandable);
+    if (options.passes.fuse)
+      graph = optimized(graph, {.takes = [&](const OpCall& call) { return has_own_kernel(call, *devices[0]); }});
     for (const Node& node : graph.nodes()) {
       if (!before.contains(node.name)) from_expansion.insert(node.name);
     }
@@ -308,13 +334,14 @@ PlacedGraph place(Graph graph, const std::vector<std::shared_ptr<Device>>& devic
   const auto unplaced = std::ranges::count_if(placed.placements, [&](const Placement& p) { return p.device == devices.size(); });
   if (unplaced > 0) {
     std::vector<Placement> nobody;
-    std::ranges::copy_if(placed.placements, std::back_inserter(nobody), [&](const Placement& p) { return p.device == devices.size(); });
+    std::ranges::copy_if(placed.placements, std::back_inserter(nobody),
+                         [&](const Placement& p) { return p.device == devices.size(); });
     fail(ErrorKind::Unsupported, unplaced, " nodes run on no device:", refusal_lines(graph, nobody, false));
   }
   const auto refused = std::ranges::count_if(placed.placements, [](const Placement& p) { return p.state == State::Fallback; });
   if (options.fallback == Fallback::Forbid && refused > 0) {
-    fail(ErrorKind::Unsupported, devices[0]->info().id, " refuses ", refused, " of ", graph.nodes().size(), " nodes, and fallback is forbidden:",
-         refusal_lines(graph, placed.placements, true));
+    fail(ErrorKind::Unsupported, devices[0]->info().id, " refuses ", refused, " of ", graph.nodes().size(),
+         " nodes, and fallback is forbidden:", refusal_lines(graph, placed.placements, true));
   }
   keep_with_neighbours(graph, devices, options, placed.placements);
   placed.graph = std::move(graph);

@@ -15,6 +15,8 @@ struct Choice {
 };
 // `only` forces kernels of that name for operators that have one.
 Choice choose_kernel(const OpCall& call, const Device& device, const std::string& only);
+// Whether a kernel of the device, other than the generic one, takes the call.
+bool has_own_kernel(const OpCall& call, const Device& device);
 // Fails with OutOfMemory if one output alone passes the memory limit. To be asked before a kernel is prepared for host memory: what it
 // prepares may be as large.
 void require_memory(const OpCall& call);
@@ -28,7 +30,7 @@ struct PlacedGraph {
   Graph graph;
   std::vector<Placement> placements;
 };
-// Asks each device in order: a kernel on the wanted device, its expansion there, then the next device. Then leaves supported
+// Asks each device in order: a kernel on the wanted device, its expansion there, its generic kernel, then the next device. Then leaves supported
 // nodes with their fallen-back neighbours where that saves copies. Fails with Unsupported on operators that nobody knows and,
 // under Forbid, on every node that the first device refused, all listed.
 PlacedGraph place(Graph graph, const std::vector<std::shared_ptr<Device>>& devices, const PlanOptions& options);

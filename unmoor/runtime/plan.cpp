@@ -24,15 +24,12 @@ const Kernel* find_kernel(const Device& device, const Node& node, const std::str
 
 std::string label_of(const Node& node) { return node.origin.name.empty() ? node.name : node.origin.name; }
 
-bool takes(const Device& device, const OpCall& call) {
-  return std::ranges::any_of(device.kernels().find(call.node.op), [&](const Kernel& kernel) { return static_cast<bool>(kernel.supports(call)); });
-}
-
 // The passes for these devices: what the first one wants of them is added.
 PassOptions passes_for(const PlanOptions& options, const std::vector<std::shared_ptr<Device>>& devices) {
   PassOptions passes = options.passes;
-  if (passes.fuse && !passes.widen_to_float64 && devices[0]->prefers_channels_last()) {
-    passes.takes_channels_last = [&device = *devices[0]](const OpCall& call) { return takes(device, call); };
+  if (passes.fuse && !passes.widen_to_float64) {
+    passes.takes = [&device = *devices[0]](const OpCall& call) { return has_own_kernel(call, device); };
+    passes.channels_last = devices[0]->prefers_channels_last();
   }
   return passes;
 }

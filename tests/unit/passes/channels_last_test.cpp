@@ -8,7 +8,7 @@ namespace {
 // As for a device that takes every node with channels last.
 Graph moved(const Graph& graph, const TakesCall& takes = [](const OpCall&) { return true; }) {
   const Graph inferred = with_shapes(graph, {});
-  Graph result = optimized(inferred, {.takes_channels_last = takes});
+  Graph result = optimized(inferred, {.takes = takes, .channels_last = true});
   expect_same(graph, result, random_inputs(inferred), 1e-5);
   return result;
 }

@@ -385,7 +385,7 @@ Graph image_net() {
   const ValueId x = s.input("x", {1, 3, 9, 12});
   ValueId y = s.node("Conv", {x, s.weights({8, 3, 3, 3})});
   y = s.node("MaxPool", {y}, {{"kernel_shape", std::vector<int64_t>{2, 2}}});
-  const ValueId deep = s.node("DepthToSpace", {y}, {{"blocksize", int64_t{2}}});  // Stays in the file's layout.
+  const ValueId deep = s.node("Tile", {y, s.ints({1, 1, 2, 1})});  // Stays in the file's layout.
   y = s.node("Mul", {y, s.node("Sigmoid", {s.node("GlobalAveragePool", {y})})});
   y = s.node("Conv", {y, s.weights({16, 8, 1, 1})});
   return s.done({deep, y});

@@ -54,6 +54,7 @@ KernelTable make_kernels(bool winograd) {
   KernelTable table;
   add_binary_kernels(table);
   add_matmul_kernels(table);
+  add_attention_kernels(table);
   add_depthwise_kernels(table);
   add_conv_kernels(table);
   add_last_depthwise_kernels(table);

@@ -41,19 +41,54 @@ void finish_row(float* y, size_t columns, const RowParts& parts, const Epilogue&
 }
 
 using FinishRow = void (*)(float*, size_t, const RowParts&, const Epilogue&);
-constexpr FinishRow finish_rows[] = {finish_row<false, false, false>, finish_row<false, false, true>, finish_row<false, true, false>,
-                                     finish_row<false, true, true>,   finish_row<true, false, false>, finish_row<true, false, true>,
+constexpr FinishRow finish_rows[] = {finish_row<false, false, false>, finish_row<false, false, true>,
+                                     finish_row<false, true, false>,  finish_row<false, true, true>,
+                                     finish_row<true, false, false>,  finish_row<true, false, true>,
                                      finish_row<true, true, false>,   finish_row<true, true, true>};
+
+// The same for a tile of R rows and N vectors that is still in registers, without `activate`. The last vector has `last` columns.
+template <size_t R, size_t N>
+HWY_INLINE void finish_tile(V (&c)[R][N], size_t last, size_t c_stride, const Epilogue& e) {
+  const V alpha = set(e.alpha);
+  const V beta = set(e.beta);
+  const V low = set(e.low);
+  const V high = set(e.high);
+  V column_bias[N];
+  HWY_UNROLL(16)
+  for (size_t j = 0; j < N; ++j) {
+    column_bias[j] =
+        e.column_bias == nullptr ? hn::Zero(D()) : hn::Mul(load_n(e.column_bias + j * lanes, j + 1 < N ? lanes : last), beta);
+  }
+  HWY_UNROLL(16)
+  for (size_t i = 0; i < R; ++i) {
+    const V row_bias = set(e.row_bias == nullptr ? 0.0F : e.row_bias[i] * e.beta);
+    HWY_UNROLL(16)
+    for (size_t j = 0; j < N; ++j) {
+      const size_t n = j + 1 < N ? lanes : last;
+      V bias = hn::Add(column_bias[j], row_bias);
+      if (e.addend != nullptr) bias = hn::MulAdd(load_n(e.addend + i * e.addend_stride + j * lanes, n), beta, bias);
+      V value = hn::MulAdd(c[i][j], alpha, bias);
+      if (e.residual != nullptr) value = hn::Add(value, load_n(e.residual + i * c_stride + j * lanes, n));
+      c[i][j] = at_most(at_least(value, low), high);
+    }
+  }
+}
+
+inline void activate(float* c, size_t c_stride, size_t rows, size_t columns, const Epilogue& e) {
+  if (e.activate == nullptr) return;
+  for (size_t i = 0; i < rows; ++i) e.activate(c + i * c_stride, c + i * c_stride, columns, e.a, e.b);
+}
 
 inline void finish(float* c, size_t c_stride, size_t rows, size_t columns, const Epilogue& e) {
   const size_t kind = (e.column_bias != nullptr ? 4U : 0U) + (e.addend != nullptr ? 2U : 0U) + (e.residual != nullptr ? 1U : 0U);
   for (size_t i = 0; i < rows; ++i) {
     float* const y = c + i * c_stride;
     const RowParts parts{e.column_bias, e.addend == nullptr ? nullptr : e.addend + i * e.addend_stride,
-                         e.residual == nullptr ? nullptr : e.residual + i * c_stride, e.row_bias == nullptr ? 0.0F : e.row_bias[i]};
+                         e.residual == nullptr ? nullptr : e.residual + i * c_stride,
+                         e.row_bias == nullptr ? 0.0F : e.row_bias[i]};
     finish_rows[kind](y, columns, parts, e);
-    if (e.activate != nullptr) e.activate(y, y, columns, e.a, e.b);
   }
+  activate(c, c_stride, rows, columns, e);
 }
 
 }  // namespace unmoor::cpu::HWY_NAMESPACE

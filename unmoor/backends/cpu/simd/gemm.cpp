@@ -5,8 +5,8 @@
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "unmoor/backends/cpu/simd/gemm.cpp"
-#include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "hwy/cache_control.h"
+#include "hwy/foreach_target.h"  // IWYU pragma: keep
 #include "unmoor/backends/cpu/simd/finish-inl.h"
 #include "unmoor/backends/cpu/simd/pack-inl.h"
 
@@ -24,7 +24,8 @@ struct Tile {
   size_t c_stride;
   size_t columns;
   bool accumulate;
-  const char* prefetch;   // Cache lines to bring to L2 meanwhile: each eight steps, one from each of `pages` pages in turn.
+  const Epilogue* epilogue;  // For this tile's place. Null: sums are stored as they are.
+  const char* prefetch;      // Cache lines to bring to L2 meanwhile: each eight steps, one from each of `pages` pages in turn.
   size_t prefetch_pages;
 };
 
@@ -58,7 +59,8 @@ void tile(const Tile& t) {
   auto next = reinterpret_cast<uintptr_t>(t.prefetch);  // A number, since there may be nothing to fetch.
   size_t k = 0;
   for (; k + 8 <= t.k; k += 8) {
-    for (size_t page = 0; page < t.prefetch_pages; ++page) __builtin_prefetch(reinterpret_cast<const char*>(next + page * 4096), 0, 2);
+    for (size_t page = 0; page < t.prefetch_pages; ++page)
+      __builtin_prefetch(reinterpret_cast<const char*>(next + page * 4096), 0, 2);
     next += 64;
     HWY_UNROLL(8)
     for (size_t u = 0; u < 8; ++u) {
@@ -72,15 +74,19 @@ void tile(const Tile& t) {
     a += a_step;
     b += t.b_step;
   }
+  if (t.accumulate) {
+    HWY_UNROLL(16)
+    for (size_t i = 0; i < R; ++i) {
+      HWY_UNROLL(16)
+      for (size_t j = 0; j < N; ++j)
+        c[i][j] = hn::Add(c[i][j], load_n(t.c + i * t.c_stride + j * lanes, j + 1 < N ? lanes : last));
+    }
+  }
+  if (t.epilogue != nullptr) finish_tile<R, N>(c, last, t.c_stride, *t.epilogue);
   HWY_UNROLL(16)
   for (size_t i = 0; i < R; ++i) {
-    float* const to = t.c + i * t.c_stride;
     HWY_UNROLL(16)
-    for (size_t j = 0; j < N; ++j) {
-      const size_t n = j + 1 < N ? lanes : last;
-      if (t.accumulate) c[i][j] = hn::Add(c[i][j], load_n(to + j * lanes, n));
-      store_n(c[i][j], to + j * lanes, n);
-    }
+    for (size_t j = 0; j < N; ++j) store_n(c[i][j], t.c + i * t.c_stride + j * lanes, j + 1 < N ? lanes : last);
   }
 }
 
@@ -117,9 +123,9 @@ HWY_INLINE size_t part_of(size_t k) {
 // Spreads the fetching of the panel part that follows over the row pieces of this one.
 struct Prefetch {
   const char* start;
-  size_t pages;      // Of the part, rounded up.
-  size_t blocks;     // Row pieces to spread over.
-  size_t steps;      // Of eight k in a piece.
+  size_t pages;   // Of the part, rounded up.
+  size_t blocks;  // Row pieces to spread over.
+  size_t steps;   // Of eight k in a piece.
 
   HWY_INLINE void plan(size_t block, Tile& t) const {
     // A page has 64 lines; a piece takes `steps` lines from each of several pages, and 64 / steps pieces finish a group of pages.
@@ -149,10 +155,13 @@ void multiply_part(const Product& p, const Block& block, size_t panel, size_t k_
     const size_t size = piece_rows(p.m - row);
     float* const c = p.c + row * p.c_stride + column;
     const float* const a = p.a_stride == 0 ? p.a + row * p.k + k_begin * size : p.a + row * p.a_stride + k_begin;
-    Tile t{k, a, p.a_stride, b, width, c, p.c_stride, columns, k_begin != 0, nullptr, 0};
+    const Epilogue epilogue = finish_now ? p.epilogue.at(row, column, p.c_stride) : Epilogue();
+    Tile t{
+        k,       a, p.a_stride, b, width, c, p.c_stride, columns, p.accumulate || k_begin != 0, finish_now ? &epilogue : nullptr,
+        nullptr, 0};
     if (p.prefetch_b) prefetch.plan(piece, t);
     (p.a_stride == 0 ? tile_for<true>(size, vectors) : tile_for<false>(size, vectors))(t);
-    if (finish_now) finish(c, p.c_stride, size, columns, p.epilogue.at(row, column, p.c_stride));
+    if (finish_now) activate(c, p.c_stride, size, columns, epilogue);
     row += size;
   }
 }
@@ -238,10 +247,18 @@ void few_rows_range(const RowProduct& p, size_t begin, size_t end) {
 void multiply_rows(const RowProduct& p, size_t begin, size_t end) {
   constexpr bool many = HWY_MAX_BYTES == 64;  // Registers: 32, else 16.
   switch (p.m) {
-    case 1: few_rows_range<1, 4>(p, begin, end); break;
-    case 2: few_rows_range<2, many ? 4 : 2>(p, begin, end); break;
-    case 3: few_rows_range<3, many ? 3 : 1>(p, begin, end); break;
-    default: few_rows_range<4, many ? 2 : 1>(p, begin, end); break;
+    case 1:
+      few_rows_range<1, 4>(p, begin, end);
+      break;
+    case 2:
+      few_rows_range<2, many ? 4 : 2>(p, begin, end);
+      break;
+    case 3:
+      few_rows_range<3, many ? 3 : 1>(p, begin, end);
+      break;
+    default:
+      few_rows_range<4, many ? 2 : 1>(p, begin, end);
+      break;
   }
   if (!p.epilogue.is_identity()) {
     const size_t column = begin * panel_columns;
@@ -290,7 +307,8 @@ void multiply_unpacked(const float* a, const Strided& b, size_t k, size_t begin,
 }
 
 const GemmLoops& gemm_table() {
-  static constexpr GemmLoops table = {tile_rows, panel_columns, lanes, pack_a, pack_b, multiply, multiply_rows, multiply_unpacked, transpose, finish};
+  static constexpr GemmLoops table = {tile_rows,     panel_columns,     lanes,     pack_a, pack_b, multiply,
+                                      multiply_rows, multiply_unpacked, transpose, finish};
   return table;
 }
 

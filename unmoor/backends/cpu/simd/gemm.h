@@ -7,8 +7,8 @@
 
 namespace unmoor::cpu {
 
-// What becomes of sums before they are results: activate(clamp(alpha * sum + beta * (row bias + column bias + addend) + residual)).
-// Pointers are to what belongs to row 0, column 0 of C; a null one is left out.
+// What becomes of sums before they are results: activate(clamp(alpha * sum + beta * (row bias + column bias + addend) +
+// residual)). Pointers are to what belongs to row 0, column 0 of C; a null one is left out.
 struct Epilogue {
   float alpha = 1;
   float beta = 1;
@@ -16,7 +16,7 @@ struct Epilogue {
   const float* column_bias = nullptr;  // One for each column.
   const float* addend = nullptr;       // As C, with its own row stride.
   size_t addend_stride = 0;
-  const float* residual = nullptr;     // As C, with C's row stride.
+  const float* residual = nullptr;  // As C, with C's row stride.
   float low = -std::numeric_limits<float>::infinity();
   float high = std::numeric_limits<float>::infinity();
   UnaryLoop activate = nullptr;
@@ -44,9 +44,11 @@ struct Product {
   Epilogue epilogue = {};
   bool prefetch_b = false;  // B comes from memory: fetch what is needed next.
   size_t a_stride = 0;      // Not 0: A is not packed but lies row-major, rows so far apart.
+  bool accumulate = false;  // Adds to what C holds.
 };
 
-// The part of a product to compute: columns [panel_begin * panel_columns, …), rows [row_begin, row_end), which must start at a piece.
+// The part of a product to compute: columns [panel_begin * panel_columns, …), rows [row_begin, row_end), which must start at a
+// piece.
 struct Block {
   size_t row_begin;
   size_t row_end;
