@@ -34,7 +34,7 @@ Heads heads_of(const OpCall& call) {
   same_dim(call, dim(0, 3, 2), dim(1, 2, 0), "the size of the input's rows");
   const int64_t columns = same_dim(call, dim(1, 2, 1), dim(2, 1, 0), "three times the hidden size");
   if (columns >= 0) {
-    if (columns % (3 * heads.heads) != 0) {
+    if (columns % 3 != 0 || columns / 3 % heads.heads != 0) {
       fail(ErrorKind::InvalidModel, title(call), ": ", columns, " columns of weights are not three times ", heads.heads,
            " heads");
     }
@@ -58,7 +58,8 @@ Mask mask_of(const OpCall& call, const Heads& heads) {
   const Shape& shape = call.input(5).shape;
   const auto meets = [](int64_t a, int64_t b) { return a < 0 || b < 0 || a == b; };
   if (shape.rank() == 1 && meets(shape[0], heads.batch)) return Mask::Ends;
-  if (shape.rank() == 1 && meets(shape[0], 2 * heads.batch)) return Mask::EndsAndStarts;
+  if (shape.rank() == 1 && (shape[0] < 0 || shape[0] % 2 == 0) && meets(shape[0] < 0 ? shape[0] : shape[0] / 2, heads.batch))
+    return Mask::EndsAndStarts;
   if (shape.rank() == 2 && meets(shape[0], heads.batch) && meets(shape[1], heads.total())) return Mask::Keys;
   // One value for a whole row changes nothing.
   if (shape.rank() == 2 && shape[1] == 1 && (shape[0] == 1 || meets(shape[0], heads.batch))) return Mask::None;

@@ -65,7 +65,7 @@ void check_whole(const OpCall& call, const Packing& packing, size_t layer, int64
     fail(ErrorKind::InvalidModel, title(call), ": the scales of matrix ", layer + 1, " are absent");
   if (packing.block == 0) {
     require_shape(call, scale_places[layer], Shape{experts, rows});
-    require_shape(call, zero_places[layer], Shape{experts, ceil_or_unknown(rows < 0 ? rows : rows * bits, 8)});
+    require_shape(call, zero_places[layer], Shape{experts, ceil_or_unknown(rows < 0 ? rows : Shape{rows, bits}.elements(), 8)});
     return;
   }
   if (columns >= 0 && columns % packing.block != 0) {
@@ -73,7 +73,8 @@ void check_whole(const OpCall& call, const Packing& packing, size_t layer, int64
   }
   const int64_t blocks = ceil_or_unknown(columns, packing.block);
   require_shape(call, scale_places[layer], Shape{experts, rows, blocks});
-  require_shape(call, zero_places[layer], Shape{experts, rows, ceil_or_unknown(blocks < 0 ? blocks : blocks * bits, 8)});
+  require_shape(call, zero_places[layer],
+                Shape{experts, rows, ceil_or_unknown(blocks < 0 ? blocks : Shape{blocks, bits}.elements(), 8)});
 }
 
 void check_float(const OpCall& call, const Packing& packing, size_t layer, int64_t experts, int64_t rows, int64_t columns) {

@@ -18,6 +18,7 @@ struct Tile {
   size_t k;
   const float* a;
   size_t a_stride;  // Of A's rows where they are not packed.
+  size_t a_next;    // And how far behind `a` those of the next tile begin, in floats: brought to L1 meanwhile.
   const float* b;
   size_t b_step;
   float* c;
@@ -62,6 +63,10 @@ void tile(const Tile& t) {
     for (size_t page = 0; page < t.prefetch_pages; ++page)
       __builtin_prefetch(reinterpret_cast<const char*>(next + page * 4096), 0, 2);
     next += 64;
+    if constexpr (!packed) {  // Rows apart are too short for the processor to foresee.
+      HWY_UNROLL(16)
+      for (size_t i = 0; i < R; ++i) hwy::Prefetch(a + t.a_next + i * a_stride);
+    }
     HWY_UNROLL(8)
     for (size_t u = 0; u < 8; ++u) {
       step<R, N>(a, a_stride, b, c);
@@ -120,23 +125,34 @@ HWY_INLINE size_t part_of(size_t k) {
   return std::max<size_t>((k / std::max<size_t>(parts, 1) + 7) / 8 * 8, 8);
 }
 
-// Spreads the fetching of the panel part that follows over the row pieces of this one.
-struct Prefetch {
-  const char* start;
-  size_t pages;   // Of the part, rounded up.
-  size_t blocks;  // Row pieces to spread over.
-  size_t steps;   // Of eight k in a piece.
-
-  HWY_INLINE void plan(size_t block, Tile& t) const {
-    // A page has 64 lines; a piece takes `steps` lines from each of several pages, and 64 / steps pieces finish a group of pages.
-    const size_t pieces = std::max<size_t>(64 / std::max<size_t>(steps, 1), 1);
-    const size_t groups = std::max<size_t>(blocks / pieces, 1);
-    const size_t per_group = (pages + groups - 1) / groups;
-    const size_t first = block / pieces * per_group;
-    if (first >= pages) return;
-    t.prefetch = start + first * 4096 + block % pieces * steps * 64;
-    t.prefetch_pages = std::min(per_group, pages - first);
+// Spreads the fetching of the panel part that follows over the row pieces of this one. A page has 64 lines; a piece takes `steps` lines
+// from each of several pages, and some pieces together finish a group of pages.
+class Prefetch {
+ public:
+  Prefetch(const char* start, size_t bytes, size_t rows, size_t k) : at_(start), left_((bytes + 4095) / 4096), steps_(k / 8) {
+    pieces_ = std::max<size_t>(64 / std::max<size_t>(steps_, 1), 1);
+    const size_t blocks = (rows + tile_rows - 1) / tile_rows;
+    const size_t groups = std::max<size_t>(blocks / pieces_, 1);
+    group_ = (left_ + groups - 1) / groups;
   }
+
+  // Gives the tile its lines to fetch and goes on to the next piece.
+  HWY_INLINE void next(Tile& t) {
+    t.prefetch = at_ + done_ * steps_ * 64;
+    t.prefetch_pages = std::min(group_, left_);
+    if (++done_ < pieces_) return;
+    done_ = 0;
+    at_ += group_ * 4096;
+    left_ -= std::min(group_, left_);
+  }
+
+ private:
+  const char* at_;    // Of the group of pages.
+  size_t left_;       // Pages of this group and those behind it.
+  size_t steps_;      // Of eight k in a piece.
+  size_t pieces_;     // That share a group.
+  size_t group_;      // Pages in a group.
+  size_t done_ = 0;   // Pieces of the group.
 };
 
 void multiply_part(const Product& p, const Block& block, size_t panel, size_t k_begin, size_t k_end) {
@@ -146,22 +162,19 @@ void multiply_part(const Product& p, const Block& block, size_t panel, size_t k_
   const size_t width = vectors * lanes;
   const float* const b = p.b + column * p.k + k_begin * width;
   const size_t k = k_end - k_begin;
-  const size_t rows = block.row_end - block.row_begin;
-  const Prefetch prefetch{reinterpret_cast<const char*>(b + k * width), (k * width * sizeof(float) + 4095) / 4096,
-                          (rows + tile_rows - 1) / tile_rows, k / 8};
+  Prefetch prefetch(reinterpret_cast<const char*>(b + k * width), k * width * sizeof(float), block.row_end - block.row_begin, k);
   const bool finish_now = k_end == p.k && !p.epilogue.is_identity();
-  size_t piece = 0;
-  for (size_t row = block.row_begin; row < block.row_end; ++piece) {
+  Epilogue epilogue;
+  Tile t{k, nullptr, p.a_stride, 0, b, width, nullptr, p.c_stride, columns, p.accumulate || k_begin != 0, finish_now ? &epilogue : nullptr, nullptr, 0};
+  for (size_t row = block.row_begin; row < block.row_end;) {
     const size_t size = piece_rows(p.m - row);
-    float* const c = p.c + row * p.c_stride + column;
-    const float* const a = p.a_stride == 0 ? p.a + row * p.k + k_begin * size : p.a + row * p.a_stride + k_begin;
-    const Epilogue epilogue = finish_now ? p.epilogue.at(row, column, p.c_stride) : Epilogue();
-    Tile t{
-        k,       a, p.a_stride, b, width, c, p.c_stride, columns, p.accumulate || k_begin != 0, finish_now ? &epilogue : nullptr,
-        nullptr, 0};
-    if (p.prefetch_b) prefetch.plan(piece, t);
+    t.a = p.a_stride == 0 ? p.a + row * p.k + k_begin * size : p.a + row * p.a_stride + k_begin;
+    t.a_next = size * p.a_stride;
+    t.c = p.c + row * p.c_stride + column;
+    if (p.prefetch_b) prefetch.next(t);
+    if (finish_now) epilogue = p.epilogue.at(row, column, p.c_stride);
     (p.a_stride == 0 ? tile_for<true>(size, vectors) : tile_for<false>(size, vectors))(t);
-    if (finish_now) activate(c, p.c_stride, size, columns, epilogue);
+    if (finish_now) activate(t.c, p.c_stride, size, columns, epilogue);
     row += size;
   }
 }
