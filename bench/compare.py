@@ -77,7 +77,7 @@ def difference(target, got, want):
     for name, expected in want.items():
         if name not in got:
             raise served.EngineError(f"has no output '{name}'")
-        if target.quantised and got[name].shape == expected.shape:
+        if target.quantised and got[name].shape == expected.shape and np.isfinite(got[name]).all():
             a, b = np.ravel(got[name]).astype(np.float64), np.ravel(expected).astype(np.float64)
             worst = max(worst, 1 - float(a @ b / max(np.linalg.norm(a) * np.linalg.norm(b), 1e-30)))
         else:
@@ -215,6 +215,9 @@ def parse(arguments=None):
     parser.add_argument("--write", action="store_true", help="put the result into docs/performance.md")
     parser.add_argument("--json", type=pathlib.Path, help="write the result there")
     options = parser.parse_args(arguments)
+    unknown = set(options.peers) - set(figures.TITLES) | set(options.peers) & {"unmoor"}
+    if unknown:
+        parser.error(f"no peer is called '{min(unknown)}'; there are: onnxruntime, openvino")
     if options.seconds <= 0 or min(options.threads) < 1:
         parser.error("--seconds and --threads are more than 0")
     if (options.real or options.load) and options.models:

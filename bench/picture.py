@@ -3,7 +3,7 @@ import html
 import math
 
 LEFT, WIDTH, LINE, TOP, RIGHT = 170, 800, 26, 64, 30
-TICKS = (0.25, 0.33, 0.5, 0.7, 1, 1.5, 2, 3, 4, 6, 8, 12, 16)
+TICKS = (0.25, 0.33, 0.5, 0.7, 0.85, 1, 1.2, 1.5, 2, 3, 4, 6, 8, 12, 16)
 STYLE = """
   text { font: 13px system-ui, sans-serif; fill: #24292f }
   .grid { stroke: #d0d7de } .one { stroke: #57606a; stroke-width: 1.5 } .quiet { fill: #57606a; font-size: 12px }
