@@ -19,7 +19,7 @@ class OnnxRuntime:
         self.options.inter_op_num_threads = 1
         self.options.log_severity_level = 3
         self.version = onnxruntime.__version__
-        self.precision = "the model's (float32)"  # It changes none unasked.
+        self.precision = "float32, as the model"  # It changes none unasked.
         self.make_session = onnxruntime.InferenceSession
 
     def load(self, model):

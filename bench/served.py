@@ -95,7 +95,6 @@ def turn_counts(engines, seconds):
     """Runs that fill an engine's turn of about `seconds`, and what one run takes, in seconds. Warms all of them up."""
     counts, costs = {}, {}
     for engine in engines:
-        engine.run(2)
         costs[engine] = max(statistics.median(engine.run(3)) / 1e3, 1e-6)
         counts[engine] = max(1, min(2000, int(seconds / costs[engine])))
         engine.settle()

@@ -1,5 +1,5 @@
-// Speed of the cpu device's kernels by family, at one thread, as a share of what the core does at best, measured right before and
-// after.
+// Speed of the cpu device's kernels by family, at one thread and by its processor time, as a share of what the core does at best,
+// measured right before and after.
 //
 //   bench_micro --benchmark_filter=gemm
 //
@@ -10,6 +10,7 @@
 
 #include <cstdio>
 #include <exception>
+#include <memory>
 #include <string>
 #include <vector>
 
@@ -83,41 +84,43 @@ const std::vector<Family>& families() {
   return all;
 }
 
-// As many copies as make all weights together twice what the caches hold.
-size_t copies_for(const Subject& subject, Weights weights) {
-  if (weights == Weights::Hot) {
-    return 1;
+// What a benchmark runs. The library calls a benchmark several times, to find how often to run: the same subjects serve all of
+// them, and make room for the next benchmark's.
+struct Current {
+  std::string name;
+  std::vector<Subject> subjects;
+};
+
+const std::vector<Subject>& subjects_of(Current& current, const std::shared_ptr<Device>& device, const Family& family,
+                                        const std::string& text) {
+  const std::string name = family.name + " " + text;
+  if (current.name != name) {
+    current.subjects.clear();
+    current.subjects = make_subjects(device, text, family.weights == Weights::Cold ? 2 * last_cache_bytes() : 0);
+    for (const Subject& subject : current.subjects) {
+      subject.run();
+    }
+    current.name = name;
   }
-  return static_cast<size_t>(2 * static_cast<double>(last_cache_bytes()) / subject.cost.bytes) + 2;
+  return current.subjects;
 }
 
-// Bytes that the loop it is compared with goes over: all copies' together.
-size_t working_set(const Subject& subject, size_t copies) { return static_cast<size_t>(subject.cost.bytes) * copies; }
-
-void measure(benchmark::State& state, const std::shared_ptr<Device>& device, const Family& family, const std::string& text) {
-  std::vector<Subject> subjects{make_subject(device, text)};
-  const size_t copies = copies_for(subjects[0], family.weights);
-  while (subjects.size() < copies) {
-    subjects.push_back(make_subject(device, text));
-  }
-  for (const Subject& subject : subjects) {
-    subject.run();
-  }
-  const auto peak = [&] { return family.bound == Bound::Arithmetic ? flop_rate() : read_rate(working_set(subjects[0], copies)); };
+void measure(benchmark::State& state, const std::vector<Subject>& subjects, Bound bound) {
+  const Cost& cost = subjects[0].cost;
+  const auto all_bytes = static_cast<size_t>(cost.bytes) * subjects.size();
+  const auto peak = [&] { return bound == Bound::Arithmetic ? flop_rate() : read_rate(all_bytes); };
   const double before = peak();
   size_t next = 0;
+  const double start = thread_seconds();
   for ([[maybe_unused]] auto _ : state) {
     subjects[next].run();
-    next = next + 1 == copies ? 0 : next + 1;
+    next = next + 1 == subjects.size() ? 0 : next + 1;
   }
-  const double after = peak();
-  const auto runs = static_cast<double>(state.iterations());
-  const Cost& cost = subjects[0].cost;
-  using benchmark::Counter;
-  state.counters["GFLOP/s"] = Counter(cost.flop * runs * 1e-9, Counter::kIsRate);
-  state.counters["GB/s"] = Counter(cost.bytes * runs * 1e-9, Counter::kIsRate);
-  const double work = family.bound == Bound::Arithmetic ? cost.flop : cost.bytes;
-  state.counters["%_of_peak"] = Counter(100 * work * runs / ((before + after) / 2), Counter::kIsRate);
+  const double seconds = (thread_seconds() - start) / static_cast<double>(state.iterations());
+  const double best = (before + peak()) / 2;
+  state.counters["GFLOP/s"] = cost.flop / seconds * 1e-9;
+  state.counters["GB/s"] = cost.bytes / seconds * 1e-9;
+  state.counters["%_of_peak"] = 100 * (bound == Bound::Arithmetic ? cost.flop : cost.bytes) / seconds / best;
   state.SetLabel(subjects[0].kernel);
 }
 
@@ -135,11 +138,12 @@ std::string name_of(const Family& family, std::string text) {
 }
 
 void add_all(const std::shared_ptr<Device>& device) {
+  const auto current = std::make_shared<Current>();  // Shared by all benchmarks.
   for (const Family& family : families()) {
     for (const std::string& text : family.cases) {
-      benchmark::RegisterBenchmark(name_of(family, text).c_str(), [device, &family, text](benchmark::State& state) {
+      benchmark::RegisterBenchmark(name_of(family, text).c_str(), [device, current, &family, text](benchmark::State& state) {
         try {
-          measure(state, device, family, text);
+          measure(state, subjects_of(*current, device, family, text), family.bound);
         } catch (const std::exception& error) {
           state.SkipWithError(error.what());
         }

@@ -42,17 +42,25 @@ float multiply_add(size_t rounds, float factor, float addend) {
   return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
+// Four streams, a quarter each: one alone does not keep enough reads on their way.
 float read(const float* from, size_t count) {
   const D d;
   const size_t lanes = hn::Lanes(d);
-  V a = hn::Zero(d), b = a, c = a, e = a;
-  for (size_t i = 0; i + 4 * lanes <= count; i += 4 * lanes) {
-    a = hn::Add(a, hn::Load(d, from + i));
-    b = hn::Add(b, hn::Load(d, from + i + lanes));
-    c = hn::Add(c, hn::Load(d, from + i + 2 * lanes));
-    e = hn::Add(e, hn::Load(d, from + i + 3 * lanes));
+  const size_t quarter = count / 4;
+  V a = hn::Zero(d), b = a, c = a, e = a, g = a, h = a, i = a, j = a;
+  for (size_t at = 0; at + 2 * lanes <= quarter; at += 2 * lanes) {
+    const float* const here = from + at;
+    a = hn::Add(a, hn::LoadU(d, here));
+    b = hn::Add(b, hn::LoadU(d, here + lanes));
+    c = hn::Add(c, hn::LoadU(d, here + quarter));
+    e = hn::Add(e, hn::LoadU(d, here + quarter + lanes));
+    g = hn::Add(g, hn::LoadU(d, here + 2 * quarter));
+    h = hn::Add(h, hn::LoadU(d, here + 2 * quarter + lanes));
+    i = hn::Add(i, hn::LoadU(d, here + 3 * quarter));
+    j = hn::Add(j, hn::LoadU(d, here + 3 * quarter + lanes));
   }
-  return hn::GetLane(hn::SumOfLanes(d, hn::Add(hn::Add(a, b), hn::Add(c, e))));
+  const V sum = hn::Add(hn::Add(hn::Add(a, b), hn::Add(c, e)), hn::Add(hn::Add(g, h), hn::Add(i, j)));
+  return hn::GetLane(hn::SumOfLanes(d, sum));
 }
 
 const PeakLoops& loops() {
@@ -73,29 +81,28 @@ namespace {
 constexpr double seconds_each = 0.01;
 volatile float sink = 0;
 
-// The thread's processor time: true on a busy machine, and what the library's rates are by.
-double now() {
-  timespec time{};
-  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
-}
-
 // Work a second of calls that each do `work`.
 template <class Call>
 double rate(double work, const Call& call) {
   call();
-  const double start = now();
+  const double start = thread_seconds();
   double done = 0;
   double passed = 0;
   do {
     call();
     done += work;
-    passed = now() - start;
+    passed = thread_seconds() - start;
   } while (passed < seconds_each);
   return done / passed;
 }
 
 }  // namespace
+
+double thread_seconds() {
+  timespec time{};
+  ::clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
+  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) * 1e-9;
+}
 
 double flop_rate() {
   constexpr size_t rounds = 20000;
@@ -107,7 +114,7 @@ double flop_rate() {
 
 double read_rate(size_t bytes) {
   const auto& table = HWY_DYNAMIC_DISPATCH(loops)();
-  const size_t step = 4 * table.lanes;
+  const size_t step = 8 * table.lanes;
   const size_t count = std::max(bytes / sizeof(float) / step, size_t{1}) * step;
   const std::unique_ptr<float[], decltype(&std::free)> memory(
       static_cast<float*>(std::aligned_alloc(4096, (count * sizeof(float) + 4095) / 4096 * 4096)), &std::free);

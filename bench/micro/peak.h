@@ -13,6 +13,9 @@ double flop_rate();
 // Bytes a second that a loop reads of memory of this size, over and over: the speed of the cache that it fits into.
 double read_rate(size_t bytes);
 
+// Processor time of the calling thread: true on a busy machine.
+double thread_seconds();
+
 std::string instruction_set();
 
 // Bytes of the largest cache; 32 MiB where the system does not tell.

@@ -14,7 +14,6 @@ namespace {
 // Memory of one prepared kernel, and the kernel.
 struct Held {
   std::shared_ptr<Device> device;
-  CaseGraph graph;
   Prepared prepared;
   std::unique_ptr<Stream> stream;
   std::vector<std::shared_ptr<Buffer>> buffers;
@@ -43,27 +42,24 @@ const Kernel* first_kernel(const Device& device, const OpCall& call) {
   return nullptr;
 }
 
-std::function<void()> run_kernel(const std::shared_ptr<Device>& device, CaseGraph graph, const OpCall& call,
+std::function<void()> run_kernel(const std::shared_ptr<Device>& device, const CaseGraph& graph, const OpCall& call,
                                  const Kernel& kernel) {
   const auto held = std::make_shared<Held>();  // Shared: a std::function is copied.
   held->device = device;
   held->prepared = kernel.prepare(call, *device);
   held->stream = device->make_stream();
   size_t next = 0;
-  for (const ValueId id : call.node.inputs) {
+  for (size_t i = 0; i < call.node.inputs.size(); ++i) {
+    const ValueId id = call.node.inputs[i];
     const Tensor* const constant = id == no_value ? nullptr : graph.graph.constant_tensor(id);
-    if (id == no_value) {
-      held->inputs.push_back({});
-      continue;
-    }
-    const Tensor& tensor = constant != nullptr ? *constant : graph.inputs.at(next++).tensor();
-    held->inputs.push_back(held->place(tensor.bytes().size(), &tensor));
+    const Tensor* const tensor = id == no_value || constant != nullptr ? constant : &graph.inputs.at(next++).tensor();
+    const bool unused = i < held->prepared.unused_inputs.size() && held->prepared.unused_inputs[i];
+    held->inputs.push_back(tensor == nullptr || unused ? Operand{} : held->place(tensor->bytes().size(), tensor));
   }
   for (size_t i = 0; i < call.outputs.size(); ++i) {
     held->outputs.push_back(call.wants_output(i) ? held->place(call.output(i).bytes()) : Operand{});
   }
   held->workspace = held->place(held->prepared.workspace_bytes);
-  held->graph = std::move(graph);
   return [held] {
     held->prepared.run(*held->stream, {held->inputs, held->outputs, held->workspace});
     held->stream->synchronize();
@@ -79,16 +75,37 @@ std::function<void()> run_plan(const std::shared_ptr<Device>& device, const Case
   return [session, inputs] { (void)session->time_runs(inputs, 1, 0); };
 }
 
-}  // namespace
+// The same with constants in memory of their own: what a device packs, it shares among all users of one constant.
+CaseGraph with_own_weights(CaseGraph graph) {
+  for (size_t i = 0; i < graph.graph.values().size(); ++i) {
+    const ValueId id{static_cast<uint32_t>(i)};
+    if (const Tensor* const tensor = graph.graph.constant_tensor(id)) {
+      graph.graph.mutable_value(id).constant = tensor->clone();
+    }
+  }
+  return graph;
+}
 
-Subject make_subject(const std::shared_ptr<Device>& device, std::string_view text) {
-  CaseGraph graph = build_case(parse_case(text));
+Subject make_subject(const std::shared_ptr<Device>& device, CaseGraph graph) {
   const OpCall call = call_for(graph.graph, graph.graph.nodes().back());
   const Cost cost = cost_of(call);
   if (const Kernel* const kernel = first_kernel(*device, call)) {
-    return {run_kernel(device, std::move(graph), call, *kernel), kernel->name, cost};
+    return {run_kernel(device, graph, call, *kernel), kernel->name, cost};
   }
   return {run_plan(device, graph), "planned", cost};
+}
+
+}  // namespace
+
+std::vector<Subject> make_subjects(const std::shared_ptr<Device>& device, std::string_view text, size_t bytes) {
+  const CaseGraph graph = build_case(parse_case(text));
+  std::vector<Subject> subjects;
+  double moved = 0;
+  do {
+    subjects.push_back(make_subject(device, with_own_weights(graph)));
+    moved += subjects.back().cost.bytes;
+  } while (moved < static_cast<double>(bytes) && subjects.back().cost.bytes > 0);
+  return subjects;
 }
 
 }  // namespace unmoor::bench
