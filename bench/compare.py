@@ -5,7 +5,7 @@
   bench/compare.py --write                                 the same, into docs/performance.md and docs/performance.svg
   bench/compare.py bench/models/vit_b16-dynamo --threads 2 --peers onnxruntime
   bench/compare.py examples/models/magika.onnx -i inputs.npz
-  bench/compare.py --real                                  trained models that tools/fetch_models.py fetched, of 1 ms and more
+  bench/compare.py --real [ID]                             trained models that tools/fetch_models.py fetched, of 1 ms and more
   bench/compare.py --contended                             with another process that keeps one core busy
   bench/compare.py --load                                  load to first result, and memory, of bert_base and resnet50
   bench/compare.py --check opencl                          compares outputs of a device only, times nothing
@@ -46,7 +46,10 @@ def unmoor_command(unmoor, target, threads, device="cpu"):
 
 def load_outputs(path):
     with np.load(path, allow_pickle=False) as archive:
-        return {name: archive[name] for name in archive.files}
+        try:
+            return {name: archive[name] for name in archive.files}
+        except ValueError:  # Maps, sequences and texts, which are no arrays of numbers.
+            raise served.EngineError("an output is no tensor of numbers, which is not compared here") from None
 
 
 def run_unmoor(unmoor, target, device="cpu"):
@@ -197,7 +200,8 @@ def check_device(options):
 
 def parse(arguments=None):
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="*", type=pathlib.Path, metavar="MODEL", help="a file, or a folder with model.onnx and inputs.npz")
+    parser.add_argument("models", nargs="*", type=pathlib.Path, metavar="MODEL",
+                        help="a file, or a folder with model.onnx and inputs.npz; with --real an id of tools/models.json")
     parser.add_argument("-i", "--inputs", type=pathlib.Path, help="inputs by name (default: inputs.npz beside the model)")
     parser.add_argument("--from", dest="folder", type=pathlib.Path, default=ROOT / "bench" / "models",
                         help="where models are looked for: bench/export_models.py's folder")
@@ -220,8 +224,8 @@ def parse(arguments=None):
         parser.error(f"no peer is called '{min(unknown)}'; there are: onnxruntime, openvino")
     if options.seconds <= 0 or min(options.threads) < 1:
         parser.error("--seconds and --threads are more than 0")
-    if (options.real or options.load) and options.models:
-        parser.error("--real and --load choose the models")
+    if options.load and options.models:
+        parser.error("--load chooses the models")
     return options
 
 

@@ -42,14 +42,16 @@ def given(options):
         yield Target(model.parent.name if model.name == "model.onnx" else model.stem, model, inputs)
 
 
-def real():
-    """The models of tools/models.json that have been fetched, on the inputs that the tests use."""
+def real(wanted):
+    """The models of tools/models.json that have been fetched, or of these the wanted ones, on the inputs that the tests use."""
     sys.path.insert(0, str(ROOT / "tools"))
     import fetch_models
     import model_inputs
     rows = [row for row in fetch_models.load_rows() if (ROOT / "examples" / "models" / f"{row['id']}.onnx").exists()]
-    if not rows:
-        raise SystemExit("examples/models is empty: run tools/fetch_models.py all first")
+    missing = set(wanted) - {row["id"] for row in rows}
+    if missing or not rows:
+        raise SystemExit(f"examples/models has no {min(missing, default='models')}: run tools/fetch_models.py {min(missing, default='all')} first")
+    rows = [row for row in rows if not wanted or row["id"] in wanted]
     with tempfile.TemporaryDirectory() as folder:
         for row in rows:
             inputs = pathlib.Path(folder) / f"{row['id']}.npz"
@@ -58,7 +60,7 @@ def real():
 
 
 def chosen(options):
-    return real() if options.real else given(options)
+    return real([str(name) for name in options.models]) if options.real else given(options)
 
 
 def is_small(rows):

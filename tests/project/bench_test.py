@@ -143,6 +143,14 @@ class Outputs(unittest.TestCase):
             compare.checked("unmoor", self.target(True), {"y": np.array([np.nan, 2.0])}, want)
 
 
+    def test_outputs_that_are_no_numbers_are_refused(self):
+        with tempfile.TemporaryDirectory() as folder:
+            path = pathlib.Path(folder) / "outputs.npz"
+            np.savez(path, y=np.array([{"a": 1}], dtype=object))
+            with self.assertRaisesRegex(served.EngineError, "no tensor of numbers"):
+                compare.load_outputs(path)
+
+
 class Targets(unittest.TestCase):
     def test_one_export_of_each_model_is_taken(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -156,13 +164,17 @@ class Targets(unittest.TestCase):
         with tempfile.TemporaryDirectory() as folder, self.assertRaisesRegex(SystemExit, "export_models.py"):
             list(targets.chosen(compare.parse(["--from", folder])))
 
+    def test_a_trained_model_that_is_not_there_says_how_to_fetch_it(self):
+        with self.assertRaisesRegex(SystemExit, "run tools/fetch_models.py (nothing|all) first"):
+            list(targets.chosen(compare.parse(["--real", "nothing"])))
+
     def test_a_model_is_small_by_its_fastest_engine(self):
         self.assertTrue(targets.is_small([row("m", 1, [2] * 7, onnxruntime=[0.9] * 7)]))
         self.assertFalse(targets.is_small([row("m", 1, [2] * 7, onnxruntime=[1.1] * 7)]))
         self.assertFalse(targets.is_small([{"model": "m", "failed": "x"}]))
 
     def test_wrong_options_are_refused(self):
-        for arguments in (["--peers", "tvm"], ["--threads", "0"], ["--seconds", "0"], ["--real", "m.onnx"], ["--real", "--load"]):
+        for arguments in (["--peers", "tvm"], ["--threads", "0"], ["--seconds", "0"], ["--load", "m.onnx"], ["--real", "--load"]):
             with contextlib.redirect_stderr(io.StringIO()), self.assertRaises(SystemExit, msg=arguments):
                 compare.parse(arguments)
 
