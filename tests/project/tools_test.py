@@ -11,10 +11,9 @@ import unittest
 import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent.parent
-sys.path[:0] = [str(ROOT / "tools"), str(ROOT / "bench")]
+sys.path.insert(0, str(ROOT / "tools"))
 import check_layers
 import check_text
-import compare
 import fetch_models
 
 
@@ -107,37 +106,6 @@ class Fetch(unittest.TestCase):
     def test_example_models_may_be_shown_and_shipped(self):
         for row in fetch_models.choose(fetch_models.load_rows(), ["example"]):
             self.assertIn(row["licence"], ("MIT", "Apache-2.0"))
-
-
-class Served(unittest.TestCase):
-    def serve(self, lines):
-        return compare.Served("x", [sys.executable, "-c", f"import sys\nfor l in {lines!r}:\n  print(l, flush=True); sys.stdin.readline()"])
-
-    def test_times_come_back(self):
-        served = self.serve(['ready {"version": "1"}', "[1.5, 2.5]"])
-        self.assertEqual(served.run(2), [1.5, 2.5])
-        served.quit()
-        served.process.stdout.close()
-
-    def test_too_few_times_and_an_early_end_are_errors(self):
-        served = self.serve(["ready {}", "[1.5]"])
-        with self.assertRaisesRegex(SystemExit, "1 times, not 2"):
-            served.run(2)
-        served.quit()
-        served.process.stdout.close()
-        with self.assertRaisesRegex(SystemExit, "ended with exit status"):
-            self.serve([])
-
-    def test_outputs_that_are_not_finite_are_an_error(self):
-        nan = float("nan")
-        for got, want in (([nan, 1], [0, 1]), ([0, 1], [nan, 1]), ([float("inf"), 1], [float("-inf"), 1])):
-            self.assertEqual(compare.relative_error(got, want), float("inf"))
-        self.assertEqual(compare.relative_error([nan, 1], [nan, 1]), 0)
-        self.assertAlmostEqual(compare.relative_error([1.1, 1], [1, 1]), 0.1 / 2 ** 0.5)
-
-    def test_the_range_holds_the_median_and_leaves_outliers_out(self):
-        median, low, high = compare.median_range([1.0] * 20 + [1.1] * 20 + [50.0])
-        self.assertTrue(1.0 <= low <= median <= high <= 1.1)
 
 
 if __name__ == "__main__":
