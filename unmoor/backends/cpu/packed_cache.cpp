@@ -264,8 +264,8 @@ std::string PackedCache::write(const Items& items, const std::string& folder) co
   std::vector<WeightsToWrite> weights;
   for (const Item& item : items) weights.push_back({item.key, {item.packed->host(), item.packed->bytes()}});
   std::ranges::sort(weights, {}, &WeightsToWrite::key);
-  const auto repeated = std::ranges::unique(weights, {}, &WeightsToWrite::key);
-  weights.erase(repeated.begin(), repeated.end());
+  const auto same = [](const WeightsToWrite& a, const WeightsToWrite& b) { return a.key == b.key; };
+  weights.erase(std::unique(weights.begin(), weights.end(), same), weights.end());
   FastHash content;
   for (const auto& each : weights) content = fast_hash(std::as_bytes(std::span(&each.key, 1)), content);
   const std::string path = cat(folder, "/", start_of_names(), hex(content.low), weights_ending);
