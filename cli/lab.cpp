@@ -73,6 +73,7 @@ bool is_for(const Setting& setting, const DeviceName& device) {
 
 Settings settings_of(const Options& options, const DeviceName& device) {
   Settings settings;
+  if (options.exact) settings["exact"] = "on";
   for (const std::string& text : options.settings) {
     const Setting setting = parse_setting(text);
     if (is_for(setting, device)) settings[setting.key] = setting.value;

@@ -44,7 +44,7 @@ class Lab {
   ChosenShapes chosen_;
 };
 
-// The settings of one device from --set DEVICE.KEY=VALUE and --threads.
+// The settings of one device from --set DEVICE.KEY=VALUE, --threads and --exact.
 Settings settings_of(const Options& options, const DeviceName& device);
 // Fails with InvalidArgument on a setting that is none, or that is for a device that this call does not use.
 void check_settings(const Options& options);

@@ -38,6 +38,7 @@ struct Options {
   bool explain = false;
   bool kernels = false;
   bool no_fuse = false;
+  bool exact = false;                 // No kernel that rounds otherwise than plain arithmetic does.
   bool hash = false;
   bool exit_zero = false;
   std::string write_cases;            // A folder for cases in ONNX's test layout.

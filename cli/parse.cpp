@@ -13,7 +13,9 @@ constexpr const char* footer =
     "4 an error of ours. Ctrl-C stops a run at its next step; that ends by the signal, which shells call 130.";
 constexpr const char* variables =
     "Environment: UNMOOR_MEMORY_LIMIT is how much memory tensors may hold together (512M, 8G); what the machine has, if it is not set. "
-    "UNMOOR_LOOP_LIMIT is how many rounds a Loop may run before it is taken for one that never ends; 10000000, if it is not set.";
+    "UNMOOR_LOOP_LIMIT is how many rounds a Loop may run before it is taken for one that never ends; 10000000, if it is not set. "
+    "UNMOOR_WEIGHTS_CACHE is how much the cpu device's packed weights may take in the cache folder, or off; 8G, if it is not set. --set "
+    "cpu.weights_cache goes before it.";
 
 constexpr size_t terminal = 80;
 constexpr size_t indent = 26;  // Of what an option does.
@@ -113,6 +115,7 @@ class Flags {
   }
   Flags& settings() {
     tool_.add_option("--set", options_.settings, "an option of a device, such as cpu.threads=2")->type_name("DEVICE.KEY=VALUE")->allow_extra_args(false);
+    tool_.add_flag("--exact", options_.exact, "only kernels that differ from plain arithmetic by the order of sums alone: no Winograd");
     return *this;
   }
   Flags& threads() {
@@ -165,7 +168,7 @@ void add_model_tools(CLI::App& app, Options& options) {
   run.add_option("-o,--output", options.output, "writes the outputs: FILE.npz")->type_name("FILE");
   run.add_option("--dump", options.dump, "writes every value of the run into this folder")->type_name("FOLDER");
   run.add_flag("--explain", options.explain, "prints where each node runs, and why not elsewhere; so do --node and --op");
-  run.add_flag("--kernels", options.kernels, "as --explain, with every kernel that was asked");
+  run.add_flag("--kernels", options.kernels, "as --explain, with every other kernel of the device for the operator, and why it was not taken");
   run.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   auto& align = add_tool(app, options, "align", "Where two devices first disagree, and by how much",
                          "unmoor align model.onnx --reference reference --target opencl")
@@ -184,7 +187,7 @@ void add_model_tools(CLI::App& app, Options& options) {
 
 void add_device_tools(CLI::App& app, Options& options) {
   add_tool(app, options, "doctor", "Which devices are here, or why not; each runs and checks a real operator", "unmoor doctor")
-      .html().results();
+      .html().results().tool().add_flag("--kernels", options.kernels, "lists every device's kernels by operator, first those that are asked first");
   auto& conformance = add_tool(app, options, "conformance", "Every operator's cases on a device against the reference",
                                "unmoor conformance --on opencl --op Softmax,MatMul")
                           .on("cpu").settings().threads().results().tool();

@@ -32,6 +32,10 @@ Outcome doctor_command(const Options& options, nlohmann::json& result) {
   const DoctorResult found = doctor_result(options, result);
   Outcome outcome;
   outcome.text = found.text();
+  if (options.kernels) {
+    outcome.text += found.kernels_text();
+    for (const auto& device : found.devices) result["kernels"][device.name] = device.kernels;
+  }
   const auto broken = std::ranges::find_if(found.devices, [](const auto& device) { return device.state == "broken"; });
   if (broken != found.devices.end()) {
     outcome.status = Status::finding;

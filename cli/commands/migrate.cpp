@@ -61,6 +61,7 @@ std::string repeated(const Options& options, bool for_scan) {
   const auto add = [&text](std::string_view flag, const std::string& value) { text += cat(" ", flag, " ", shell_word(value)); };
   if (!options.shapes.empty()) add("--shapes", options.shapes);
   for (const std::string& setting : options.settings) add("--set", setting);
+  if (options.exact) text += " --exact";
   if (for_scan) return text;
   for (const std::string& input : options.inputs) add("-i", input);
   if (options.seed != 0) add("--seed", std::to_string(options.seed));

@@ -90,6 +90,10 @@ bool is_asked(const PlacementInfo& placed, const Options& options) {
   return named && is_listed(options.ops, placed.op);
 }
 
+std::string refusal_line(const PlacementInfo::Refused& refused) {
+  return fmt::format("  not {}: {}: {}", refused.kernel.empty() ? refused.device : refused.kernel, refused.reason, refused.detail);
+}
+
 // Fails with InvalidArgument if the options ask for nodes or operators, and none of them is in the plan.
 std::string explain(const PlanInfo& plan, const Options& options) {
   if (std::ranges::none_of(plan.placements, [&](const PlacementInfo& placed) { return is_asked(placed, options); }) && !plan.placements.empty()) {
@@ -101,11 +105,14 @@ std::string explain(const PlanInfo& plan, const Options& options) {
     if (!is_asked(placed, options)) continue;
     table.add({shortened(placed.node, 30), shortened(placed.op, 20), placed.device, placed.kernel, placed.state});
     for (const auto& refused : placed.refusals) {
-      if (!options.kernels && placed.state != "fallback") continue;
-      table.add({fmt::format("  not {}: {}: {}", refused.kernel.empty() ? refused.device : refused.kernel, refused.reason, refused.detail)});
+      if (options.kernels || placed.state == "fallback") table.add({refusal_line(refused)});
+    }
+    for (const auto& later : placed.later) {
+      if (options.kernels) table.add({later.reason.empty() ? fmt::format("  after it {}", later.kernel) : refusal_line(later)});
     }
   }
   text += table.text();
+  for (const std::string& note : plan.notes) text += wrapped(note);
   for (const CopyInfo& copy : plan.copies) {
     text += fmt::format("copy {} from {} to {}: {}\n", shortened(copy.value, 30), copy.from, copy.to, short_bytes(static_cast<double>(copy.bytes)));
   }
@@ -134,7 +141,7 @@ Outcome run_command(const Options& options, json& result) {
   const NamedData inputs = lab.inputs();
   result["model"] = model_json(lab.model(), &inputs);
   if (options.devices.size() != 1) fail(ErrorKind::InvalidArgument, "run takes one device, not ", options.devices.size());
-  const auto runner = lab.runner(options.devices[0], lab.plan_options());
+  const std::shared_ptr<Runner> runner = lab.runner(options.devices[0], lab.plan_options());  // Shared with the outcome.
   std::unique_ptr<DumpWriter> dump;
   if (!options.dump.empty()) {
     (void)runner->plan();  // A refusal leaves no folder.
@@ -143,6 +150,7 @@ Outcome run_command(const Options& options, json& result) {
   }
   const NamedData outputs = runner->run(inputs, dump.get());
   Outcome outcome;
+  outcome.held = runner;
   const PlanInfo plan = runner->plan();
   result["plan"] = plan_json(plan);
   result["environment"]["devices"] = plan.devices;

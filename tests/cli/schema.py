@@ -44,7 +44,9 @@ HEAD = {"tool": TEXT, "version": TEXT, "status": COUNT, "reason": TEXT,
 MODEL = {"model": {"path": TEXT, "fingerprint": TEXT, "inputs": [{"name": TEXT, "dtype": DTYPES, "shape": [(COUNT, TEXT)]}]}}
 PLAN = {"devices": [TEXT], "nodes": COUNT, "fallback_nodes": COUNT, "copy_count": COUNT, "copied_bytes": COUNT,
         "placements": [{"node": TEXT, "op": TEXT, "device": TEXT, "kernel": TEXT,
-                        "refusals": [{"device": TEXT, "kernel": TEXT, "reason": REASONS, "detail": TEXT}]}]}
+                        "refusals": [{"device": TEXT, "kernel": TEXT, "reason": REASONS, "detail": TEXT}],
+                        "later": [{"device": TEXT, "kernel": TEXT, "reason": REASONS | {""}, "detail": TEXT}]}],
+        "notes": [TEXT]}
 RUN = {"outputs": [{"name": TEXT, "dtype": DTYPES, "shape": [COUNT], "min": NUMBER, "max": NUMBER, "mean": NUMBER, "nan": COUNT, "inf": COUNT}],
        "plan": PLAN}
 STATES = {"native", "constrained", "expanded", "fallback", "unsupported", "unknown"}

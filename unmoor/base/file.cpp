@@ -18,6 +18,7 @@
 #include <vector>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/file_pages.h"
 
 namespace unmoor {
 namespace {
@@ -44,28 +45,35 @@ class Descriptor {
 
 constexpr int reading = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // Without waiting for somebody who writes into a pipe.
 
-// The size of a file opened for reading. Fails on what is no regular file: it would block, or never end.
-size_t regular_size(const Descriptor& file, const std::string& path) {
+// The status of a file opened for reading. Fails on what is no regular file: it would block, or never end.
+struct stat regular_status(const Descriptor& file, const std::string& path) {
   if (file.number() < 0) fail_on("cannot open", path);
   struct stat status {};
   if (::fstat(file.number(), &status) != 0) fail_on("cannot read", path);
   if (!S_ISREG(status.st_mode)) fail(ErrorKind::Io, "cannot read '", path, "': it is not a regular file");
-  return static_cast<size_t>(status.st_size);
+  return status;
 }
+
+size_t regular_size(const Descriptor& file, const std::string& path) { return static_cast<size_t>(regular_status(file, path).st_size); }
 
 }  // namespace
 
 std::shared_ptr<const MappedFile> MappedFile::open(const std::string& path) {
   const Descriptor file(::open(path.c_str(), reading));
-  const size_t size = regular_size(file, path);
+  const struct stat status = regular_status(file, path);
+  const auto size = static_cast<size_t>(status.st_size);
   if (size == 0) return std::shared_ptr<const MappedFile>(new MappedFile(path, {}));
   void* const at = ::mmap(nullptr, size, PROT_READ, MAP_PRIVATE, file.number(), 0);
   if (at == MAP_FAILED) fail_on("cannot map", path);
-  return std::shared_ptr<const MappedFile>(new MappedFile(path, {static_cast<const std::byte*>(at), size}));
+  std::shared_ptr<const MappedFile> mapped(new MappedFile(path, {static_cast<const std::byte*>(at), size}));
+  note_mapping(mapped->bytes(), identity_of(status));
+  return mapped;
 }
 
 MappedFile::~MappedFile() {
-  if (!bytes_.empty()) ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
+  if (bytes_.empty()) return;
+  forget_mapping(bytes_);
+  ::munmap(const_cast<std::byte*>(bytes_.data()), bytes_.size());
 }
 
 void MappedFile::advise_random() const {

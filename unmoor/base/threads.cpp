@@ -1,5 +1,6 @@
 #include "unmoor/base/threads.h"
 
+#include <pthread.h>
 #include <sched.h>
 
 #include <algorithm>
@@ -63,6 +64,31 @@ void ThreadPool::start(size_t threads) {
     fail(ErrorKind::OutOfMemory, "thread ", made + 1, " of ", threads, " cannot be started: ", problem.code().message());
   }
   size_ = threads;
+  if (pinned_) place_workers();
+}
+
+void ThreadPool::place_workers() {
+  cpu_set_t allowed;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return;
+  std::vector<int> processors;
+  for (int i = 0; i < CPU_SETSIZE; ++i) {
+    if (CPU_ISSET(i, &allowed)) processors.push_back(i);
+  }
+  for (size_t i = 0; i < workers_.size() && !processors.empty(); ++i) {
+    cpu_set_t own = allowed;
+    if (pinned_) {
+      CPU_ZERO(&own);
+      CPU_SET(processors[(i + 1) % processors.size()], &own);
+    }
+    (void)pthread_setaffinity_np(workers_[i].native_handle(), sizeof own, &own);
+  }
+}
+
+void ThreadPool::pin(bool on) {
+  const std::lock_guard lock(job_);
+  if (on == pinned_) return;
+  pinned_ = on;
+  place_workers();
 }
 
 void ThreadPool::serve(uint32_t seen) {

@@ -27,13 +27,18 @@ class ThreadPool {
   // Waits for the job that runs, so not to be called from a piece. Fails with InvalidArgument on 0 or over 1024, with OutOfMemory
   // where the system gives no more threads; then the pool has size 1.
   void resize(size_t threads);
+  // Whether each thread of the pool's own stays on one processor, of those that the process may run on and another for each as
+  // far as there are enough; the first is left to the caller. For machines that do nothing else. Waits as resize does; what the
+  // system refuses is let be.
+  void pin(bool on);
 
   // Calls body(i) once for each i in [0, count), and returns when all are done. The pieces are taken in order by whoever is
   // free; a thread that is late delays nothing but the piece it holds. Throws the first exception that a piece threw.
   template <class Body>
   void each(size_t count, Body&& body) {
     using Plain = std::remove_reference_t<Body>;
-    run(count, [](void* it, size_t i) { (*static_cast<Plain*>(it))(i); }, const_cast<std::remove_const_t<Plain>*>(&body));
+    run(
+        count, [](void* it, size_t i) { (*static_cast<Plain*>(it))(i); }, const_cast<std::remove_const_t<Plain>*>(&body));
   }
   // Splits [0, total) into about equal ranges of at least `grain` and calls body(begin, end) on each.
   template <class Body>
@@ -49,6 +54,7 @@ class ThreadPool {
   void work(uint64_t generation);
   void start(size_t threads);
   void stop();
+  void place_workers();
   size_t range_pieces(size_t total, size_t grain) const;
 
   std::mutex job_;  // Held by the caller whose job runs.
@@ -65,6 +71,7 @@ class ThreadPool {
   size_t count_ = 0;
   std::mutex failure_lock_;
   std::exception_ptr failure_;
+  bool pinned_ = false;
 };
 
 // Threads that this process may run on at once.

@@ -64,12 +64,19 @@ class Device {
   virtual std::shared_ptr<Buffer> allocate(size_t bytes) = 0;  // Shared: plans and sessions hold the same weights.
   virtual std::unique_ptr<Stream> make_stream() = 0;
   // Documented kernel options ("winograd" = "off", "threads" = "2"). Fails with InvalidArgument on an unknown one, naming those known.
+  // Every device knows "exact" = "on" or "off": only kernels whose results differ from plain arithmetic by the order of sums alone. A device
+  // that has no others has nothing to do for it.
   virtual void set_option(const std::string& key, const std::string& value);
   // Whether images should lie with their channels last where its kernels take nodes so.
   virtual bool prefers_channels_last() const { return false; }
   // What has been prepared so far was for these options. Called once all steps of a plan are prepared: compile, save caches.
   virtual void finish_preparation() {}
+  // What is worth knowing about how it prepared so far, a sentence each: a cache that was used, or why it was not. Any thread.
+  virtual std::vector<std::string> notes() const { return {}; }
 };
+
+// An option's value as a switch. Fails with InvalidArgument on what is neither "on" nor "off".
+bool is_on(const std::string& key, const std::string& value);
 
 // What `doctor` shows for a backend: its devices, or why there are none.
 struct Availability {

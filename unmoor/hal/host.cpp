@@ -22,11 +22,13 @@ class HostBuffer : public Buffer {
   explicit HostBuffer(size_t bytes) : bytes_(bytes) {
     const size_t step = bytes >= 2 * huge_page ? huge_page : alignment;
     if (bytes > size_t{1} << 62) fail(ErrorKind::OutOfMemory, "a buffer of ", bytes, " bytes was asked for");
-    const size_t rounded = (std::max<size_t>(bytes, 1) + step - 1) / step * step;
+    const size_t rounded = (std::max<size_t>(bytes, 1) + alignment - 1) / alignment * alignment;
     taken_ = TakenMemory(rounded);
-    memory_.reset(static_cast<std::byte*>(std::aligned_alloc(step, rounded)));
-    if (!memory_) fail(ErrorKind::OutOfMemory, "no memory for a buffer of ", bytes, " bytes");
-    if (step == huge_page) ::madvise(memory_.get(), rounded, MADV_HUGEPAGE);
+    void* memory = nullptr;
+    if (::posix_memalign(&memory, step, rounded) != 0) fail(ErrorKind::OutOfMemory, "no memory for a buffer of ", bytes, " bytes");
+    memory_.reset(static_cast<std::byte*>(memory));
+    // The rest stays in small pages: a hundred weights would waste a hundred half huge ones.
+    if (step == huge_page) ::madvise(memory, rounded / huge_page * huge_page, MADV_HUGEPAGE);
   }
   size_t bytes() const override { return bytes_; }
   std::byte* host() override { return memory_.get(); }

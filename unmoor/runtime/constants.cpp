@@ -2,6 +2,8 @@
 
 #include <complex>
 
+#include "unmoor/base/file_pages.h"
+
 namespace unmoor {
 namespace {
 
@@ -18,8 +20,10 @@ const std::byte* aligned_bytes(const Tensor& tensor) {
 
 }  // namespace
 
-// Kernels get one kind of pointer; those to inputs are only read.
-TensorBuffer::TensorBuffer(Tensor tensor) : tensor_(std::move(tensor)), data_(const_cast<std::byte*>(aligned_bytes(tensor_))) {}
+// Kernels get one kind of pointer; those to inputs are only read. What an aligned copy was made of is not read again.
+TensorBuffer::TensorBuffer(Tensor tensor) : tensor_(std::move(tensor)), data_(const_cast<std::byte*>(aligned_bytes(tensor_))) {
+  if (data_ != tensor_.bytes().data()) release_file_pages(tensor_.bytes());
+}
 
 std::shared_ptr<Buffer> SharedConstants::find(const Device& device, const Tensor& constant) const {
   const std::lock_guard lock(mutex_);

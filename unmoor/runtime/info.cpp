@@ -120,11 +120,34 @@ size_t peak_memory_bytes() {
   return 0;
 }
 
+namespace {
+
+PlacementInfo::Refused refused(const std::string& device, const std::string& kernel, const Support& why) {
+  return {device, kernel, why ? std::string() : std::string(name(why.reason)), why.detail};
+}
+
+// What the kernels say that were not asked because one before them took the node.
+std::vector<PlacementInfo::Refused> later_kernels(const Plan& plan, const Placement& placement) {
+  std::vector<PlacementInfo::Refused> later;
+  const Node& node = plan.graph.node(placement.node);
+  const Device& device = *plan.devices[placement.device];
+  const auto kernels = device.kernels().find(node.op);
+  auto at = std::ranges::find(kernels, placement.kernel, &Kernel::name);
+  if (at == kernels.end()) return later;
+  const OpCall call = call_for(plan.graph, node);
+  for (++at; at != kernels.end(); ++at) later.push_back(refused(device.info().id, at->name, at->supports(call)));
+  if (const Kernel* const generic = device.kernels().generic()) later.push_back(refused(device.info().id, generic->name, generic->supports(call)));
+  return later;
+}
+
+}  // namespace
+
 PlanInfo plan_info(const Plan& plan) {
   PlanInfo info;
   for (const auto& device : plan.devices) {
     info.devices.push_back(device->info().id);
     info.versions.push_back(device->info().versions);
+    for (std::string& note : device->notes()) info.notes.push_back(std::move(note));
   }
   for (const Placement& placement : plan.placements) {
     const Node& node = plan.graph.node(placement.node);
@@ -134,8 +157,9 @@ PlanInfo plan_info(const Plan& plan) {
     const Op* const op = all_ops().find(node.op);
     placed.category = op == nullptr ? "other" : std::string(name(op->category));
     for (const Refusal& refusal : placement.refusals) {
-      placed.refusals.push_back({refusal.device, refusal.kernel, std::string(name(refusal.why.reason)), refusal.why.detail});
+      placed.refusals.push_back(refused(refusal.device, refusal.kernel, refusal.why));
     }
+    placed.later = later_kernels(plan, placement);
     info.placements.push_back(std::move(placed));
   }
   for (size_t at = 0; at < plan.steps.size(); ++at) {

@@ -64,6 +64,7 @@ struct PlacementInfo {
     std::string detail;
   };
   std::vector<Refused> refusals = {};
+  std::vector<Refused> later = {};     // The device's kernels for the operator that come after the one chosen; no reason: it would take the node, too.
   std::vector<std::string> also = {};  // Further nodes of the file that this one stands for.
   std::string category = {};           // Of the operator that runs: name(Category).
 };
@@ -81,6 +82,7 @@ struct PlanInfo {
   std::vector<CopyInfo> copies;
   size_t fallback_nodes = 0;
   std::string fallback_summary;
+  std::vector<std::string> notes = {};  // Device::notes of its devices.
 };
 PlanInfo plan_info(const Plan& plan);
 

@@ -182,22 +182,36 @@ ValueInfo value_info_from(const json& from) {
   return {from.at("name"), type_from(from.at("type")), from.at("node"), from.at("op")};
 }
 
+namespace {
+
+json to_json(const std::vector<PlacementInfo::Refused>& list) {
+  json result = json::array();
+  for (const auto& refused : list) {
+    result.push_back({{"device", refused.device}, {"kernel", refused.kernel}, {"reason", refused.reason}, {"detail", refused.detail}});
+  }
+  return result;
+}
+
+std::vector<PlacementInfo::Refused> refused_from(const json& from) {
+  std::vector<PlacementInfo::Refused> result;
+  for (const auto& refused : from) result.push_back({refused.at("device"), refused.at("kernel"), refused.at("reason"), refused.at("detail")});
+  return result;
+}
+
+}  // namespace
+
 json to_json(const PlanInfo& info) {
   json placements = json::array();
   for (const auto& placed : info.placements) {
-    json refusals = json::array();
-    for (const auto& refused : placed.refusals) {
-      refusals.push_back({{"device", refused.device}, {"kernel", refused.kernel}, {"reason", refused.reason}, {"detail", refused.detail}});
-    }
     placements.push_back({{"node", placed.node}, {"op", placed.op}, {"device", placed.device}, {"kernel", placed.kernel},
-                          {"state", placed.state}, {"refusals", refusals}, {"also", placed.also}, {"category", placed.category}});
+                          {"state", placed.state}, {"refusals", to_json(placed.refusals)}, {"later", to_json(placed.later)}, {"also", placed.also}, {"category", placed.category}});
   }
   json copies = json::array();
   for (const auto& copy : info.copies) {
     copies.push_back({{"value", copy.value}, {"before", copy.before}, {"from", copy.from}, {"to", copy.to}, {"bytes", copy.bytes}});
   }
   return {{"devices", info.devices}, {"versions", info.versions}, {"placements", placements}, {"copies", copies}, {"fallback_nodes", info.fallback_nodes},
-          {"summary", info.fallback_summary}};
+          {"summary", info.fallback_summary}, {"notes", info.notes}};
 }
 
 PlanInfo plan_info_from(const json& from) {
@@ -206,9 +220,8 @@ PlanInfo plan_info_from(const json& from) {
   info.versions = from.at("versions").get<std::vector<std::map<std::string, std::string>>>();
   for (const auto& item : from.at("placements")) {
     PlacementInfo placed{item.at("node"), item.at("op"), item.at("device"), item.at("kernel"), item.at("state")};
-    for (const auto& refused : item.at("refusals")) {
-      placed.refusals.push_back({refused.at("device"), refused.at("kernel"), refused.at("reason"), refused.at("detail")});
-    }
+    placed.refusals = refused_from(item.at("refusals"));
+    placed.later = refused_from(item.at("later"));
     placed.also = item.at("also").get<std::vector<std::string>>();
     placed.category = item.at("category");
     info.placements.push_back(std::move(placed));
@@ -218,6 +231,7 @@ PlanInfo plan_info_from(const json& from) {
   }
   info.fallback_nodes = from.at("fallback_nodes");
   info.fallback_summary = from.at("summary");
+  info.notes = from.at("notes").get<std::vector<std::string>>();
   return info;
 }
 

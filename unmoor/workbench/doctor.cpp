@@ -83,11 +83,21 @@ double check_device(const std::vector<std::shared_ptr<Device>>& devices) {
   return *std::ranges::min_element(times);
 }
 
+json kernels_of(const Device& device) {
+  json kernels = json::object();
+  for (const auto& [op, list] : device.kernels().all()) {
+    for (const Kernel& kernel : list) kernels[op].push_back(kernel.name);
+  }
+  if (const Kernel* const generic = device.kernels().generic()) kernels["*"].push_back(generic->name);
+  return kernels;
+}
+
 json describe(const DeviceInfo& info) {
   json versions = json::object();
   for (const auto& [what, version] : info.versions) versions[what] = version;
   if (!info.arch.empty()) versions["arch"] = info.arch;
-  return {{"name", info.id}, {"hardware", info.name}, {"versions", versions}, {"state", "ready"}, {"reason", ""}, {"check_ms", 0}};
+  return {{"name", info.id}, {"hardware", info.name}, {"versions", versions}, {"state", "ready"}, {"reason", ""}, {"check_ms", 0},
+          {"kernels", json::object()}};
 }
 
 }  // namespace
@@ -103,6 +113,7 @@ json probe_backend(Backend& backend, const std::function<std::shared_ptr<Device>
       devices.push_back(backend.open(i));
       if (!devices[0]->info().host) devices.push_back(host());
       device = describe(devices[0]->info());
+      device["kernels"] = kernels_of(*devices[0]);
       device["check_ms"] = check_device(devices);
     } catch (const std::exception& error) {
       device["state"] = "broken";
@@ -130,6 +141,7 @@ DoctorResult doctor(const std::vector<PlatformToProbe>& platforms, const ProbeIn
       DoctorResult::Found entry{device.at("name"), platform.name, device.at("state"), device.at("reason"), device.at("hardware")};
       entry.check_ms = device.at("check_ms");
       entry.versions = device.at("versions").get<std::map<std::string, std::string>>();
+      entry.kernels = device.at("kernels").get<std::map<std::string, std::vector<std::string>>>();
       result.devices.push_back(std::move(entry));
     }
     if (found.at("devices").empty()) {
@@ -168,6 +180,20 @@ std::string DoctorResult::text() const {
     if (!versions.empty()) text += fmt::format("{:<11}         {}\n", "", versions);
   }
   for (const Library& library : libraries) text += fmt::format("library     {} is {}\n", library.name, library.used);
+  return text;
+}
+
+std::string DoctorResult::kernels_text() const {
+  std::string text;
+  for (const Found& device : devices) {
+    if (device.kernels.empty()) continue;
+    text += "\n" + wrapped(fmt::format("{}: kernels by operator, in the order in which they are asked", device.name));
+    for (const auto& [op, list] : device.kernels) {
+      std::string line = op == "*" ? "any other" : op;
+      for (size_t i = 0; i < list.size(); ++i) line += fmt::format("{}{}", i == 0 ? ": " : ", ", list[i]);
+      text += wrapped(line);
+    }
+  }
   return text;
 }
 

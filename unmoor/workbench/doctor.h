@@ -36,6 +36,7 @@ struct DoctorResult {
     std::string hardware;  // "AMD EPYC 7B13"
     double check_ms = 0;   // The checked run, when warm.
     std::map<std::string, std::string> versions = {};
+    std::map<std::string, std::vector<std::string>> kernels = {};  // By operator, in the order in which they are asked; "*": for any operator.
   };
   struct Library {
     std::string name;
@@ -47,6 +48,7 @@ struct DoctorResult {
 
   nlohmann::json to_json() const;
   std::string text() const;
+  std::string kernels_text() const;  // Of every device that is ready.
 };
 
 DoctorResult doctor(const std::vector<PlatformToProbe>& platforms, const ProbeInChild& probe);

@@ -86,18 +86,26 @@ json host_json() {
           {"system", fmt::format("{} {} {}", system.sysname, system.release, system.machine)}};
 }
 
+namespace {
+
+json refusals_json(const std::vector<PlacementInfo::Refused>& list) {
+  json result = json::array();
+  for (const auto& refused : list) {
+    result.push_back({{"device", refused.device}, {"kernel", refused.kernel}, {"reason", refused.reason}, {"detail", refused.detail}});
+  }
+  return result;
+}
+
+}  // namespace
+
 json plan_json(const PlanInfo& plan) {
   size_t copied = 0;
   for (const CopyInfo& copy : plan.copies) copied += copy.bytes;
-  json result{{"devices", plan.devices}, {"nodes", plan.placements.size()}, {"fallback_nodes", plan.fallback_nodes},
+  json result{{"devices", plan.devices}, {"notes", plan.notes}, {"nodes", plan.placements.size()}, {"fallback_nodes", plan.fallback_nodes},
               {"copy_count", plan.copies.size()}, {"copied_bytes", copied}, {"placements", json::array()}};
   for (const PlacementInfo& placed : plan.placements) {
-    json refusals = json::array();
-    for (const auto& refused : placed.refusals) {
-      refusals.push_back({{"device", refused.device}, {"kernel", refused.kernel}, {"reason", refused.reason}, {"detail", refused.detail}});
-    }
     result["placements"].push_back({{"node", placed.node}, {"op", placed.op}, {"device", placed.device}, {"kernel", placed.kernel},
-                                    {"state", placed.state}, {"also", placed.also}, {"refusals", refusals}});
+                                    {"state", placed.state}, {"also", placed.also}, {"refusals", refusals_json(placed.refusals)}, {"later", refusals_json(placed.later)}});
   }
   return result;
 }

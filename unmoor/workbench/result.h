@@ -1,5 +1,6 @@
 #pragma once
 
+#include <memory>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -14,6 +15,7 @@ struct Outcome {
   int status = 0;      // 0 fine, 1 a finding.
   std::string reason;  // Empty if 0.
   std::string text;    // For the terminal, at most 80 columns where names allow.
+  std::shared_ptr<const void> held = nullptr;  // Goes after the text was shown: ending it may take a while.
 };
 
 // Numbers as results spell them: NaN and infinities are texts. `measured` keeps five significant digits: what a time or an error means.

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <pthread.h>
+#include <sched.h>
 
 #include <atomic>
 #include <numeric>
@@ -94,6 +95,34 @@ TEST(ThreadPool, it_can_be_resized_and_refuses_nonsense) {
   EXPECT_EQ(done.load(), 200);
   EXPECT_THROW(pool.resize(0), Error);
   EXPECT_THROW(pool.resize(100000), Error);
+}
+
+// Processors that the pool's own threads may run on, at least.
+size_t allowed_of(ThreadPool& pool) {
+  std::atomic<size_t> least{CPU_SETSIZE};
+  const auto caller = std::this_thread::get_id();
+  for (int job = 0; job < 100000 && (job < 100 || least == CPU_SETSIZE); ++job) {
+    pool.each(8, [&](size_t) {
+      if (std::this_thread::get_id() == caller) return std::this_thread::yield();
+      const size_t own = usable_threads();
+      for (size_t known = least; own < known && !least.compare_exchange_weak(known, own);) {
+      }
+    });
+  }
+  return least;
+}
+
+TEST(ThreadPool, pinned_threads_stay_on_one_processor_each_until_they_are_let_go) {
+  if (usable_threads() < 2) GTEST_SKIP() << "there is one processor only";
+  ThreadPool pool(2);
+  EXPECT_EQ(allowed_of(pool), usable_threads());
+  pool.pin(true);
+  EXPECT_EQ(allowed_of(pool), 1U);
+  pool.resize(1);
+  pool.resize(2);
+  EXPECT_EQ(allowed_of(pool), 1U);  // New threads, too.
+  pool.pin(false);
+  EXPECT_EQ(allowed_of(pool), usable_threads());
 }
 
 // Stacks of 128 TiB: no thread starts any more.

@@ -6,6 +6,7 @@
 #include <cstdlib>
 
 #include "unmoor/base/error.h"
+#include "unmoor/runtime/wire.h"
 #include "unmoor/tensor/convert.h"
 
 namespace unmoor {
@@ -95,6 +96,29 @@ TEST(Worker, its_plan_is_told) {
   ASSERT_EQ(plan.placements.size(), 2U);
   EXPECT_EQ(plan.placements[0].node, "Relu_0");
   EXPECT_EQ(plan.devices, (std::vector<std::string>{"reference"}));
+}
+
+TEST(Worker, a_plan_survives_the_way) {
+  PlanInfo plan;
+  plan.devices = {"cpu"};
+  plan.versions = {{{"driver", "1"}}};
+  plan.placements = {{"node",
+                      "Op",
+                      "cpu",
+                      "cpu.b",
+                      "native",
+                      {{"cpu", "cpu.a", "size", "too small"}},
+                      {{"cpu", "cpu.c", "", ""}},
+                      {"also"},
+                      "matmul"}};
+  plan.copies = {{"value", "before", "a", "b", 7}};
+  plan.fallback_summary = "summary";
+  plan.notes = {"a note"};
+  const PlanInfo found = plan_info_from(to_json(plan));
+  EXPECT_EQ(to_json(found), to_json(plan));
+  EXPECT_EQ(found.placements.at(0).refusals.at(0).detail, "too small");
+  EXPECT_EQ(found.placements.at(0).later.at(0).kernel, "cpu.c");
+  EXPECT_EQ(found.notes, plan.notes);
 }
 
 }  // namespace

@@ -3,10 +3,12 @@
 #include <unistd.h>
 
 #include <charconv>
+#include <cstdlib>
 #include <fstream>
 
 #include "unmoor/backends/cpu/kernels/families.h"
 #include "unmoor/backends/cpu/machine.h"
+#include "unmoor/backends/cpu/packed_cache.h"
 #include "unmoor/hal/host.h"
 
 namespace unmoor {
@@ -85,58 +87,87 @@ size_t count_of(const std::string& value) {
   return count;
 }
 
-bool is_on(const std::string& key, const std::string& value) {
-  if (value != "on" && value != "off") {
-    fail(ErrorKind::InvalidArgument, key, " is '", value, "', not on or off");
-  }
-  return value == "on";
-}
-
 class HostDevice final : public CpuDevice {
  public:
+  explicit HostDevice(const std::shared_ptr<ThreadPool>& pool) : CpuDevice(pool), own_threads_(pool == nullptr) {
+    const char* const cache = std::getenv("UNMOOR_WEIGHTS_CACHE");
+    set_cache(cache == nullptr || *cache == '\0' ? "on" : cache);
+  }
   const DeviceInfo& info() const override { return info_; }
   const KernelTable& kernels() const override {
     static const KernelTable all = make_kernels(true);
     static const KernelTable plain = make_kernels(false);
-    return winograd_ ? all : plain;
+    return winograd_ && !exact_ ? all : plain;
   }
   bool prefers_channels_last() const override { return channels_last_; }
   std::shared_ptr<Buffer> allocate(size_t bytes) override { return make_host_buffer(bytes); }
   std::unique_ptr<Stream> make_stream() override { return make_host_stream(); }
   void set_option(const std::string& key, const std::string& value) override {
-    if (key == "threads") {
-      machine_.pool().resize(count_of(value));
+    if (key == "threads" || key == "affinity") {
+      set_threads(key, value);
     } else if (key == "winograd") {
       winograd_ = is_on(key, value);
+    } else if (key == "exact") {
+      exact_ = is_on(key, value);
     } else if (key == "channels_last") {
       channels_last_ = is_on(key, value);
+    } else if (key == "weights_cache") {
+      set_cache(value);
     } else {
-      fail(ErrorKind::InvalidArgument, "the cpu device has no option '", key, "'; it has: channels_last, threads, winograd");
+      fail(ErrorKind::InvalidArgument, "the cpu device has no option '", key,
+           "'; it has: affinity, channels_last, exact, threads, weights_cache, winograd");
     }
+  }
+  void finish_preparation() override { machine_.weights().finish(); }
+  std::vector<std::string> notes() const override {
+    const auto cache = machine_.weights().cache();
+    const std::string note = cache == nullptr ? "packed weights: the cache is off" : cache->note();
+    return note.empty() ? std::vector<std::string>() : std::vector<std::string>{note};
   }
 
  private:
+  void set_threads(const std::string& key, const std::string& value) {
+    if (!own_threads_) fail(ErrorKind::InvalidArgument, key, " cannot be set: the cpu device runs on its program's threads");
+    if (key == "threads") {
+      machine_.pool().resize(count_of(value));
+    } else {
+      machine_.pool().pin(is_on(key, value));
+    }
+  }
+  void set_cache(const std::string& value) {
+    const auto settings = PackedCache::settings_of(value);
+    machine_.weights().set_cache(settings ? std::make_shared<PackedCache>(*settings, machine_.shared_pool()) : nullptr);
+  }
+
   DeviceInfo info_ = describe();
+  bool own_threads_;
   bool winograd_ = true;
+  bool exact_ = false;
   bool channels_last_ = true;
 };
 
 class CpuBackend final : public Backend {
  public:
+  explicit CpuBackend(std::shared_ptr<ThreadPool> pool) : pool_(std::move(pool)) {}
   std::string_view name() const override { return "cpu"; }
   Availability probe() override { return {.devices = {describe()}}; }
   std::shared_ptr<Device> open(size_t index) override {
     if (index != 0) {
       fail(ErrorKind::Device, "cpu:", index, " does not exist: there is one cpu device, 0");
     }
-    return std::make_shared<HostDevice>();
+    return std::make_shared<HostDevice>(pool_);
   }
+
+ private:
+  std::shared_ptr<ThreadPool> pool_;  // The program's, or null.
 };
 
 }  // namespace
 
 }  // namespace cpu
 
-std::unique_ptr<Backend> make_cpu_backend() { return std::make_unique<cpu::CpuBackend>(); }
+std::unique_ptr<Backend> make_cpu_backend(std::shared_ptr<ThreadPool> pool) {
+  return std::make_unique<cpu::CpuBackend>(std::move(pool));
+}
 
 }  // namespace unmoor

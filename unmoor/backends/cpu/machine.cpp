@@ -6,6 +6,8 @@
 #include <array>
 
 #include "hwy/highway.h"
+#include "unmoor/backends/cpu/packed_cache.h"
+#include "unmoor/base/file_pages.h"
 #include "unmoor/hal/host.h"
 
 namespace unmoor::cpu {
@@ -19,8 +21,8 @@ size_t cache_bytes(int name, size_t otherwise) {
 
 }  // namespace
 
-Machine::Machine()
-    : pool_(std::make_unique<ThreadPool>(usable_threads())),
+Machine::Machine(std::shared_ptr<ThreadPool> pool)
+    : pool_(pool != nullptr ? std::move(pool) : std::make_shared<ThreadPool>(usable_threads())),
       l2_bytes_(std::clamp<size_t>(cache_bytes(_SC_LEVEL2_CACHE_SIZE, size_t{512} << 10), size_t{256} << 10, size_t{4} << 20)) {}
 
 std::string arch_name() {
@@ -39,18 +41,49 @@ std::string arch_name() {
 
 Packed pack_buffer(size_t floats) { return make_host_buffer(floats * sizeof(float)); }
 
-Packed PackedWeights::get(const Tensor& constant, const std::string& kind, size_t floats, const std::function<void(float*)>& pack) const {
+PackedWeights::PackedWeights() = default;
+PackedWeights::~PackedWeights() = default;
+
+void PackedWeights::set_cache(std::shared_ptr<PackedCache> cache) {
+  const std::lock_guard lock(mutex_);
+  cache_ = std::move(cache);
+  fresh_.clear();
+}
+
+std::shared_ptr<PackedCache> PackedWeights::cache() const {
+  const std::lock_guard lock(mutex_);
+  return cache_;
+}
+
+Packed PackedWeights::get(const Tensor& constant, const std::string& kind, size_t floats,
+                          const std::function<void(float*)>& pack) const {
   const std::lock_guard lock(mutex_);
   auto& known = entries_[{constant.bytes().data(), constant.bytes().size(), kind}];
   std::shared_ptr<const Entry> entry = known.lock();
-  if (entry == nullptr) {
-    const Packed packed = pack_buffer(floats);
-    pack(floats_of(packed));
-    entry = std::make_shared<const Entry>(Entry{constant, packed});
-    known = entry;
-    std::erase_if(entries_, [](const auto& item) { return item.second.expired(); });
+  if (entry != nullptr) return {entry, entry->packed.get()};
+  PackedCache::Answer answer;
+  if (cache_ != nullptr) answer = cache_->find(constant.bytes(), kind, floats * sizeof(float));
+  const bool is_new = answer.packed == nullptr;
+  if (is_new) {
+    answer.packed = pack_buffer(floats);
+    pack(floats_of(answer.packed));
   }
+  release_file_pages(constant.bytes());
+  entry = std::make_shared<const Entry>(Entry{constant, std::move(answer.packed), answer.key});
+  known = entry;
+  if (is_new && answer.key) fresh_.emplace_back(entry);
+  std::erase_if(entries_, [](const auto& item) { return item.second.expired(); });
   return {entry, entry->packed.get()};
+}
+
+void PackedWeights::finish() const {
+  const std::lock_guard lock(mutex_);
+  std::vector<PackedCache::Item> items;
+  for (const auto& weak : fresh_) {
+    if (auto entry = weak.lock()) items.push_back({*entry->key, Packed(entry, entry->packed.get())});
+  }
+  fresh_.clear();
+  if (cache_ != nullptr) cache_->keep(std::move(items));
 }
 
 size_t PackedWeights::bytes() const {
