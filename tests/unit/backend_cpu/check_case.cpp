@@ -56,7 +56,9 @@ bool shares_bytes(const OpCall& call) {
   return !call.inputs.empty() && call.has(0) && call.wants_output(0) && call.input(0).bytes() == call.output(0).bytes();
 }
 
-bool is_fixed(const OpCall& call) { return std::ranges::all_of(call.outputs, [](const Type& type) { return is_known(type); }); }
+bool is_fixed(const OpCall& call) {
+  return std::ranges::all_of(call.outputs, [](const Type& type) { return is_known(type); });
+}
 
 // The call as a session makes it once it has the values, where types do not tell the results'.
 void add_values(OpCall& call, const std::vector<Data>& data) {

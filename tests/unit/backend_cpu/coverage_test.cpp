@@ -9,11 +9,15 @@
 namespace unmoor::test {
 namespace {
 
-bool allows_float(const Port& port) { return port.dtypes.empty() || std::ranges::find(port.dtypes, DType::F32) != port.dtypes.end(); }
+bool allows_float(const Port& port) {
+  return port.dtypes.empty() || std::ranges::find(port.dtypes, DType::F32) != port.dtypes.end();
+}
 
-// Of ai.onnx, with float32 among what it takes or gives. Control flow is no kernel; sequences and optionals hold values that others made.
+// Of ai.onnx, with float32 among what it takes or gives. Control flow is no kernel; sequences and optionals hold values that
+// others made.
 bool is_float_operator(const Op& op) {
-  if (op.name.find(':') != std::string::npos || op.category == Category::ControlFlow || op.category == Category::Sequence) return false;
+  if (op.name.find(':') != std::string::npos || op.category == Category::ControlFlow || op.category == Category::Sequence)
+    return false;
   return std::ranges::any_of(op.inputs, allows_float) || std::ranges::any_of(op.outputs, allows_float);
 }
 

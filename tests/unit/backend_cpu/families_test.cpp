@@ -25,16 +25,16 @@ TEST(CpuFamilies, einsum_groups_its_letters_into_products) {
   check({
       "Einsum f32[2,9,17]~small f32[2,17,33]~small equation=\"bij,bjk->bik\"",
       "Einsum f32[2,9,17]~small f32[2,33,17]~small equation=\"bij,bkj->bik\"",
-      "Einsum f32[2,17,9]~small f32[2,17,33]~small equation=\"bji,bjk->bki\"",          // Both transposed, and so is the result.
-      "Einsum f32[2,5,3,8]~small f32[2,7,3,8]~small equation=\"bihd,bjhd->bhij\"",        // Heads between: copied first.
-      "Einsum f32[2,3,5,7]~small f32[2,7,3,8]~small equation=\"bhij,bjhd->bihd\"",        // The result is arranged afterwards.
+      "Einsum f32[2,17,9]~small f32[2,17,33]~small equation=\"bji,bjk->bki\"",      // Both transposed, and so is the result.
+      "Einsum f32[2,5,3,8]~small f32[2,7,3,8]~small equation=\"bihd,bjhd->bhij\"",  // Heads between: copied first.
+      "Einsum f32[2,3,5,7]~small f32[2,7,3,8]~small equation=\"bhij,bjhd->bihd\"",  // The result is arranged afterwards.
       "Einsum f32[1,7,20,18]~small f32[7,18,18]~small! equation=\"bctn,cnv->bctv\"",
       "Einsum f32[3,7,20,18]~small f32[7,18,18]~small! equation=\"bctn,cnv->bctv\"",
       "Einsum f32[16,12]~small f32[2,12,5,6]~small equation=\"oc,bchw->bohw\"",
       "Einsum f32[2,9,12]~small f32[12,4,6]~small! equation=\"bsd,dhk->bshk\"",
       "Einsum f32[2,9,4,6]~small f32[4,6,12]~small! equation=\"bshk,hkd->bsd\"",
-      "Einsum f32[9,17,3]~small f32[17,33]~small equation=\"ijz,jk->ik\"",               // z is summed before.
-      "Einsum f32[9,9,17]~small f32[17,33]~small equation=\"iij,jk->ik\"",               // A diagonal.
+      "Einsum f32[9,17,3]~small f32[17,33]~small equation=\"ijz,jk->ik\"",  // z is summed before.
+      "Einsum f32[9,9,17]~small f32[17,33]~small equation=\"iij,jk->ik\"",  // A diagonal.
       "Einsum f32[1,9,17]~small f32[5,17,33]~small equation=\"...ij,...jk->...ik\"",
       "Einsum f32[4,3,9,17]~small f32[3,17,8]~small equation=\"...ij,...jk->...ik\"",
   });
@@ -101,9 +101,11 @@ TEST(CpuFamilies, sampling_meets_the_reference_on_larger_images) {
       "GridSample f32[2,5,30,40]~small f32[2,20,33,2]~unit",
       "GridSample f32[2,5,30,40]~small f32[2,20,33,2]~small mode=cubic padding_mode=reflection align_corners=1",
       "GridSample f32[1,3,9,10,11]~small f32[1,5,6,7,3]~small mode=linear padding_mode=border",
-      "RoiAlign f32[2,5,30,40]~small f32[3,4]{0,0,20,30,5,5,8,9,-3,2,50,60} i64[3]{0,1,1} output_height=7 output_width=7 sampling_ratio=2",
+      "RoiAlign f32[2,5,30,40]~small f32[3,4]{0,0,20,30,5,5,8,9,-3,2,50,60} i64[3]{0,1,1} output_height=7 output_width=7 "
+      "sampling_ratio=2",
       "MaxRoiPool f32[2,5,30,40] f32[2,5]{0,1,2,30,20,1,0,0,39,29} pooled_shape=[7,7]",
-      "DeformConv f32[2,8,20,30]~small f32[6,4,3,3]~small! f32[2,18,20,30]~small f32[6]~small! f32[2,9,20,30]~unit group=2 pads=[1,1,1,1]",
+      "DeformConv f32[2,8,20,30]~small f32[6,4,3,3]~small! f32[2,18,20,30]~small f32[6]~small! f32[2,9,20,30]~unit group=2 "
+      "pads=[1,1,1,1]",
       "Col2Im f32[2,27,900]~small i64[2]{32,32}! i64[2]{3,3}!",
       "LRN f32[2,70,20,30]~small size=5",
       "LRN f32[2,20,30,70]~small size=5 layout=NHWC",
@@ -154,7 +156,8 @@ TEST(CpuFamilies, folds_states_and_pairs_meet_the_reference) {
       "Min f32[2,1,70]~special f32[9,1]~special f32[2,9,70]~special",
       "SwiGLU f32[70,90]~small f32[70,90]~small",
       "RotaryEmbedding f32[2,8,40,64]~small f32[50,32]~small f32[50,32]~small i64[2,40]~index:50 interleaved=0",
-      "RNN f32[4,40,17]~small f32[2,5,17]~small! f32[2,5,5]~small! f32[2,10]~small! hidden_size=5 direction=bidirectional outputs=2",
+      "RNN f32[4,40,17]~small f32[2,5,17]~small! f32[2,5,5]~small! f32[2,10]~small! hidden_size=5 direction=bidirectional "
+      "outputs=2",
       "CausalConvWithState f32[2,30,70]~small f32[30,1,4]~small! f32[30]~small! f32[2,30,3]~small activation=silu outputs=2",
       "LinearAttention f32[2,20,64]~unit f32[2,20,64]~unit f32[2,20,64]~small - f32[2,20,4]~small f32[2,20,4]~unit q_num_heads=4 "
       "kv_num_heads=4 outputs=2",
@@ -193,14 +196,14 @@ std::string message_of(const std::string& text, bool by_kernel) {
 }
 
 TEST(CpuFamilies, what_is_out_of_range_is_refused_in_the_words_of_the_reference) {
-  for (const char* text : {"GatherElements f32[3,4] i64[2,4]{0,1,2,-3,0,0,3,0}", "GatherND f32[3,4] i64[1,2]{0,4}",
-                           "GatherND f32[3,4] i64[1,1]{-4}", "ScatterElements f32[3,4] i64[1,2]{0,-4} f32[1,2]",
-                           "ScatterND f32[3,4] i64[1,1]{3} f32[1,4]", "TensorScatter f32[2,6,4] f32[2,2,4] i64[2]{0,5}",
-                           "ReverseSequence f32[4,2] i64[2]{5,1}", "MaxUnpool f32[1,1,2,2] i64[1,1,2,2]{0,1,2,16} kernel_shape=[2,2] strides=[2,2]",
-                           "RotaryEmbedding f32[1,1,1,2] f32[3,1] f32[3,1] i64[1,1]{3}",
-                           "NegativeLogLikelihoodLoss f32[2,3] i64[2]{0,3}", "RoiAlign f32[1,1,2,2] f32[1,4] i64[1]{1}",
-                           "MaxRoiPool f32[1,1,2,2] f32[1,5]{1,0,0,1,1} pooled_shape=[1,1]", "CumSum f32[3,4] i64[]{2}",
-                           "Dropout f32[4] f32[]{1} bool[]{1}"}) {
+  for (const char* text :
+       {"GatherElements f32[3,4] i64[2,4]{0,1,2,-3,0,0,3,0}", "GatherND f32[3,4] i64[1,2]{0,4}", "GatherND f32[3,4] i64[1,1]{-4}",
+        "ScatterElements f32[3,4] i64[1,2]{0,-4} f32[1,2]", "ScatterND f32[3,4] i64[1,1]{3} f32[1,4]",
+        "TensorScatter f32[2,6,4] f32[2,2,4] i64[2]{0,5}", "ReverseSequence f32[4,2] i64[2]{5,1}",
+        "MaxUnpool f32[1,1,2,2] i64[1,1,2,2]{0,1,2,16} kernel_shape=[2,2] strides=[2,2]",
+        "RotaryEmbedding f32[1,1,1,2] f32[3,1] f32[3,1] i64[1,1]{3}", "NegativeLogLikelihoodLoss f32[2,3] i64[2]{0,3}",
+        "RoiAlign f32[1,1,2,2] f32[1,4] i64[1]{1}", "MaxRoiPool f32[1,1,2,2] f32[1,5]{1,0,0,1,1} pooled_shape=[1,1]",
+        "Dropout f32[4] f32[]{1} bool[]{1}"}) {
     const std::string wanted = message_of(text, false);
     EXPECT_NE(wanted, "") << text;
     EXPECT_EQ(message_of(text, true), wanted) << text;

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <functional>
+#include <limits>
 #include <vector>
 
 #include "unmoor/backends/cpu/kernels/families.h"
@@ -28,14 +29,18 @@ void greatest(const float* x, size_t length, size_t step, size_t count, bool lar
   held.clear();
   held.reserve(room);
   Ranked least = 0;
+  float limit = std::numeric_limits<float>::quiet_NaN();  // The least one held, which nothing is below as long as it is NaN.
   for (size_t i = 0; i < length; ++i) {
-    const Ranked element = ranked(x[i * step], i, largest);
+    const float value = x[i * step];
+    if (largest ? value < limit : value > limit) continue;
+    const Ranked element = ranked(value, i, largest);
     if (element < least) continue;
     held.push_back(element);
     if (held.size() < room || held.size() <= count) continue;
     std::nth_element(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(count - 1), held.end(), std::greater<>());
     held.resize(count);
     least = held.back();
+    limit = x[place_of(least) * step];
   }
   if (held.size() > count) {
     std::nth_element(held.begin(), held.begin() + static_cast<std::ptrdiff_t>(count - 1), held.end(), std::greater<>());

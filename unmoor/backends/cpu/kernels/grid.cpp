@@ -113,7 +113,9 @@ void combine(const Sampling& s, const float* grid, PointTaps& taps) {
         next.weight[next.count++] = taps.weight[i] * more.weight[k];
       }
     }
-    taps = next;
+    std::copy_n(next.from.begin(), next.count, taps.from.begin());
+    std::copy_n(next.weight.begin(), next.count, taps.weight.begin());
+    taps.count = next.count;
   }
 }
 
@@ -152,6 +154,15 @@ Sampling sampling_of(const OpCall& call) {
   return sampling;
 }
 
+// The sum over a point's elements; most have the four of linear interpolation.
+float sampled(const PointTaps& point, const float* plane) {
+  const auto at = [&](size_t k) { return point.weight[k] * plane[point.from[k]]; };
+  if (point.count == 4) return (at(0) + at(1)) + (at(2) + at(3));
+  float sum = 0;
+  for (size_t k = 0; k < point.count; ++k) sum += at(k);
+  return sum;
+}
+
 // Weights of a block of points once for all channels.
 Prepared prepare_grid(const OpCall& call, Device& device) {
   return {.run = [&machine = machine_of(device), s = sampling_of(call)](Stream&, const KernelArgs& args) {
@@ -168,13 +179,7 @@ Prepared prepare_grid(const OpCall& call, Device& device) {
         const size_t count = std::min(block, s.points - first);
         for (size_t p = 0; p < count; ++p) combine(s, grid + (item * s.points + first + p) * s.rules.size(), taps[p]);
         for (size_t c = item * s.channels; c < (item + 1) * s.channels; ++c) {
-          const float* const plane = x + c * s.plane;
-          for (size_t p = 0; p < count; ++p) {
-            const PointTaps& point = taps[p];
-            float sum = 0;
-            for (size_t k = 0; k < point.count; ++k) sum += point.weight[k] * plane[point.from[k]];
-            y[c * s.points + first + p] = sum;
-          }
+          for (size_t p = 0; p < count; ++p) y[c * s.points + first + p] = sampled(taps[p], x + c * s.plane);
         }
       }
     });

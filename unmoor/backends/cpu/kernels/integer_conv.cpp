@@ -23,11 +23,11 @@ struct IntegerConv {
   Places at;
   Convolution convolution;
   size_t group = 1, channels = 0, outputs = 0, taps = 0, plane = 0, positions = 0, depth = 0;  // channels, outputs: of one group.
-  bool last = false;                                                       // Channels last.
+  bool last = false;                                                                           // Channels last.
   Bytes x, x_zero, y;
   std::vector<int64_t> offsets;  // [positions, taps]: in the plane, or -1 in the padding.
   std::vector<int16_t> weights;  // [group * outputs, depth], without zero points.
-  size_t scales = 0;                 // Of w.
+  size_t scales = 0;             // Of w.
 };
 
 constexpr int64_t most_offsets = int64_t{1} << 24;
@@ -108,28 +108,30 @@ IntegerConv conv_of(const OpCall& call) {
 }
 
 // What position `position` of group g of an item sees, as a row of int16.
-void gather_column(const IntegerConv& c, Bytes x, int16_t zero, size_t item, size_t g, size_t position, int16_t* to) {
+template <class T>
+void gather_column(const IntegerConv& c, const T* x, int16_t zero, size_t item, size_t g, size_t position, int16_t* to) {
   const int64_t* const offsets = c.offsets.data() + position * c.taps;
-  const size_t first = item * c.group * c.channels * c.plane;
+  const T* const first = x + item * c.group * c.channels * c.plane;
+  std::fill(to + c.channels * c.taps, to + c.depth, int16_t{0});
   if (c.last) {
     for (size_t t = 0; t < c.taps; ++t) {
       int16_t* const row = to + t * c.channels;
-      if (offsets[t] < 0) {
-        std::fill_n(row, c.channels, int16_t{0});
-      } else {
-        x.centred(first + static_cast<size_t>(offsets[t]) * c.group * c.channels + g * c.channels, c.channels, zero, row);
-      }
+      const T* const from =
+          first + std::max<int64_t>(offsets[t], 0) * static_cast<int64_t>(c.group * c.channels) + g * c.channels;
+      if (offsets[t] < 0) std::fill_n(row, c.channels, int16_t{0});
+      for (size_t i = 0; offsets[t] >= 0 && i < c.channels; ++i) row[i] = static_cast<int16_t>(from[i] - zero);
     }
-  } else {
-    for (size_t i = 0; i < c.channels; ++i) {
-      const size_t plane = first + (g * c.channels + i) * c.plane;
-      for (size_t t = 0; t < c.taps; ++t) {
-        to[i * c.taps + t] =
-            offsets[t] < 0 ? int16_t{0} : static_cast<int16_t>(x.at(plane + static_cast<size_t>(offsets[t])) - zero);
-      }
+    return;
+  }
+  const bool inside = std::all_of(offsets, offsets + c.taps, [](int64_t offset) { return offset >= 0; });
+  const T* plane = first + g * c.channels * c.plane;
+  for (size_t i = 0; i < c.channels; ++i, plane += c.plane, to += c.taps) {
+    if (inside) {
+      for (size_t t = 0; t < c.taps; ++t) to[t] = static_cast<int16_t>(plane[offsets[t]] - zero);
+    } else {
+      for (size_t t = 0; t < c.taps; ++t) to[t] = offsets[t] < 0 ? int16_t{0} : static_cast<int16_t>(plane[offsets[t]] - zero);
     }
   }
-  std::fill(to + c.channels * c.taps, to + c.depth, int16_t{0});
 }
 
 struct Block {
@@ -147,16 +149,14 @@ void finish_block(const IntegerConv& c, const KernelArgs& args, const Block& blo
     const size_t channel = block.group * c.outputs + m;
     const double factor = c.at.quantized ? x_scale * static_cast<double>(input_as(args, 4)[c.scales == 1 ? 0 : channel]) : 1;
     const double more = bias == nullptr ? 0 : bias[channel];
-    for (size_t i = 0; i < block.count; ++i) {
-      const size_t position = block.first + i;
-      const size_t to =
-          c.last ? (block.item * c.positions + position) * all + channel : (block.item * all + channel) * c.positions + position;
-      const int32_t sum = sums[m * block.count + i];
-      if (c.at.quantized) {
-        c.y.put(args.outputs[0].host(), to, (static_cast<double>(sum) + more) * factor / y_scale, zero);
-      } else {
-        output_as<int32_t>(args, 0)[to] = sum;
-      }
+    const size_t step = c.last ? all : 1;
+    const size_t to = c.last ? (block.item * c.positions + block.first) * all + channel
+                             : (block.item * all + channel) * c.positions + block.first;
+    const int32_t* const row = sums + m * block.count;
+    if (c.at.quantized) {
+      c.y.put_row(args.outputs[0].host(), to, step, row, block.count, {more, factor, y_scale, zero});
+    } else {
+      for (size_t i = 0; i < block.count; ++i) output_as<int32_t>(args, 0)[to + i * step] = row[i];
     }
   }
 }
@@ -164,7 +164,6 @@ void finish_block(const IntegerConv& c, const KernelArgs& args, const Block& blo
 void run_conv(const Machine& machine, const IntegerConv& c, const KernelArgs& args) {
   constexpr size_t most = 16;  // Positions that are gathered and multiplied at once.
   const size_t blocks = (c.positions + most - 1) / most;
-  const Bytes x = c.x.of(args, c.at.x);
   const Bytes zeros = c.x_zero.of(args, c.at.x_zero);
   const bool centred = c.at.x_zero < args.inputs.size() && args.inputs[c.at.x_zero].buffer != nullptr;
   const int16_t zero = centred ? zeros.at(0) : int16_t{0};
@@ -176,8 +175,14 @@ void run_conv(const Machine& machine, const IntegerConv& c, const KernelArgs& ar
         for (size_t i = begin; i < end; ++i) {
           const size_t first = i % blocks * most;
           const Block block{i / blocks / c.group, i / blocks % c.group, first, std::min(most, c.positions - first)};
-          for (size_t j = 0; j < block.count; ++j)
-            gather_column(c, x, zero, block.item, block.group, first + j, columns + j * c.depth);
+          for (size_t j = 0; j < block.count; ++j) {
+            int16_t* const to = columns + j * c.depth;
+            if (c.x.is_signed()) {
+              gather_column(c, input_as<int8_t>(args, c.at.x), zero, block.item, block.group, first + j, to);
+            } else {
+              gather_column(c, input_as<uint8_t>(args, c.at.x), zero, block.item, block.group, first + j, to);
+            }
+          }
           integer_loops().multiply({c.weights.data() + block.group * c.outputs * c.depth, columns, c.outputs, block.count,
                                     c.depth, sums, block.count});
           finish_block(c, args, block, sums);

@@ -109,7 +109,7 @@ void finish_row(const Product& p, const KernelArgs& args, const int32_t* sums, s
   const double zero = p.y.of(args, 7).at(0);
   for (size_t j = 0; j < n; ++j) {
     const double factor = left * static_cast<double>(b_scale[p.b_scale_count == 1 ? 0 : j]);
-    p.y.put(args.outputs[0].host(), row * n + j, static_cast<double>(sums[j]) * factor / scale, zero);
+    p.y.put_row(args.outputs[0].host(), row * n + j, 1, sums + j, 1, {0, factor, scale, zero});
   }
 }
 

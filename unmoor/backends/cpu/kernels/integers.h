@@ -38,15 +38,28 @@ class Bytes {
       for (size_t i = 0; i < n; ++i) to[i] = static_cast<int16_t>(from[i] - zero);
     }
   }
-  // y[i] = round(quotient) + zero, limited; ties to even, NaN becomes the zero point.
-  void put(std::byte* y, size_t i, double quotient, double zero) const {
+  bool is_signed() const { return is_signed_; }
+
+  // What sums of products become: (sum + more)·factor / scale + zero.
+  struct Scaling {
+    double more, factor, scale, zero;
+  };
+  // y[first + i·step] = the i-th sum scaled, rounded with ties to even, and limited; NaN becomes the zero point.
+  void put_row(std::byte* y, size_t first, size_t step, const int32_t* sums, size_t n, const Scaling& scaling) const {
     constexpr double most = 1e9;
     constexpr double rounding = 6755399441055744.0;  // 1.5·2^52.
-    double q = quotient == quotient ? quotient : 0;
-    q = std::clamp(q, -most, most);
-    q = (q + rounding) - rounding + zero;
-    const double limited = is_signed_ ? std::clamp(q, -128.0, 127.0) : std::clamp(q, 0.0, 255.0);
-    y[i] = static_cast<std::byte>(static_cast<int32_t>(limited) & 0xff);
+    const double low = is_signed_ ? -128 : 0;
+    const double high = is_signed_ ? 127 : 255;
+    for (size_t i = 0; i < n; ++i) {
+      double q = (static_cast<double>(sums[i]) + scaling.more) * scaling.factor / scaling.scale;
+      q = q == q ? q : 0;
+      q = q < most ? q : most;
+      q = q > -most ? q : -most;
+      q = (q + rounding) - rounding + scaling.zero;
+      q = q < high ? q : high;
+      q = q > low ? q : low;
+      y[first + i * step] = static_cast<std::byte>(static_cast<int32_t>(q) & 0xff);
+    }
   }
 
  private:

@@ -32,11 +32,12 @@ class Indices {
 // The place that an index means on an axis of `size`: negative ones count from the end. Fails with InvalidArgument, naming `who`,
 // outside of
 // [-size, size), as the references do.
+[[noreturn]] void fail_index(const std::string& who, int64_t index, int64_t size);
 inline size_t checked_index(const std::string& who, int64_t index, int64_t size) {
-  if (index < -size || index >= size) {
-    fail(ErrorKind::InvalidArgument, who, ": index ", index, " is outside of [", -size, ",", size, ")");
-  }
-  return static_cast<size_t>(index < 0 ? index + size : index);
+  const int64_t place = index < 0 ? index + size : index;
+  if (static_cast<uint64_t>(place) >= static_cast<uint64_t>(size)) [[unlikely]]
+    fail_index(who, index, size);
+  return static_cast<size_t>(place);
 }
 
 // An element of 16 bytes, to be moved.

@@ -7,6 +7,10 @@
 
 namespace unmoor::cpu {
 
+void fail_index(const std::string& who, int64_t index, int64_t size) {
+  fail(ErrorKind::InvalidArgument, who, ": index ", index, " is outside of [", -size, ",", size, ")");
+}
+
 namespace {
 
 Support takes_indices(const OpCall& call) {
@@ -56,10 +60,15 @@ Support supports_elements(const OpCall& call) {
   return call.input(0).shape.rank() == 0 ? no(Reason::Rank, "a scalar") : takes_indices(call);
 }
 
+template <class T, class Index>
+void pick_row(const ElementPlan& plan, const T* from, const Index* indices, T* y) {
+  for (size_t j = 0; j < plan.row; ++j)
+    y[j] = from[checked_index(plan.who, indices[j], plan.length) * plan.step + j * plan.along];
+}
+
 Prepared prepare_elements(const OpCall& call, Device& device) {
   return {.run = [&machine = machine_of(device), plan = element_plan(call), size = element_bytes(call.input(0).dtype)](
                      Stream&, const KernelArgs& args) {
-    const Indices indices(args, 1, plan.wide);
     if (plan.row == 0) return;
     with_element(size, [&](auto zero) {
       using T = decltype(zero);
@@ -67,10 +76,11 @@ Prepared prepare_elements(const OpCall& call, Device& device) {
       T* const y = output_as<T>(args, 0);
       machine.pool().ranges(plan.rows, 8192 / (plan.row + 1) + 1, [&](size_t begin, size_t end) {
         for (size_t row = begin; row < end; ++row) {
-          const T* const from = x + plan.base(row);
-          for (size_t j = 0; j < plan.row; ++j) {
-            y[row * plan.row + j] =
-                from[checked_index(plan.who, indices[row * plan.row + j], plan.length) * plan.step + j * plan.along];
+          const size_t at = row * plan.row;
+          if (plan.wide) {
+            pick_row(plan, x + plan.base(row), input_as<int64_t>(args, 1) + at, y + at);
+          } else {
+            pick_row(plan, x + plan.base(row), input_as<int32_t>(args, 1) + at, y + at);
           }
         }
       });

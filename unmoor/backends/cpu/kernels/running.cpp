@@ -20,7 +20,7 @@ struct Running {
 
   Split split(int64_t axis) const {
     const auto rank = static_cast<int64_t>(shape.rank());
-    if (axis < -rank || axis >= rank) fail(ErrorKind::InvalidModel, who, ": axis ", axis, " is outside of ", shape);
+    if (axis < -rank || axis >= rank) fail(ErrorKind::InvalidModel, who, ": axis ", axis, " is outside of shape ", shape);
     return split_at(shape, static_cast<size_t>(axis < 0 ? axis + rank : axis));
   }
 };
