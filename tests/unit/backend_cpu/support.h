@@ -23,7 +23,7 @@ Tensor random_floats(Shape shape, uint32_t seed);
 // The cpu device with this many threads.
 std::shared_ptr<Device> open_cpu(size_t threads);
 
-// Runs the call by this kernel, or by the first that takes it where `kernel` is null. Outputs and workspace lie between guard bytes, which are
+// Runs the call by this kernel (one that works on values gets them as they are), or by the first that takes it where `kernel` is null. Outputs and workspace lie between guard bytes, which are
 // checked. Inputs that the kernel says it does not use are not given. With `in_place` output 0 lies where input 0 does. Fails the test if there
 // is no kernel.
 std::vector<Tensor> run_kernel(Device& device, const OpCall& call, const std::vector<Tensor>& inputs, const Kernel* kernel = nullptr,

@@ -74,6 +74,28 @@ KernelTable make_kernels(bool winograd) {
   add_resize_kernels(table);
   add_recurrent_kernels(table);
   add_tree_kernels(table);
+  add_einsum_kernels(table);
+  add_pick_kernels(table);
+  add_scatter_kernels(table);
+  add_block_kernels(table);
+  add_create_kernels(table);
+  add_select_kernels(table);
+  add_choose_kernels(table);
+  add_running_kernels(table);
+  add_fold_kernels(table);
+  add_plain_kernels(table);
+  add_norm_kernels(table);
+  add_lp_pool_kernels(table);
+  add_loss_kernels(table);
+  add_grid_kernels(table);
+  add_roi_kernels(table);
+  add_rotary_kernels(table);
+  add_quantize_kernels(table);
+  add_integer_product_kernels(table);
+  add_integer_conv_kernels(table);
+  add_signal_kernels(table);
+  add_state_kernels(table);
+  add_deform_conv_kernels(table);
   table.set_generic(generic_kernel());
   return table;
 }

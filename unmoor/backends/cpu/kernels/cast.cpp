@@ -104,6 +104,9 @@ Prepared prepare_cast(const OpCall& call, Device& device) {
 
 }  // namespace
 
-void add_cast_kernels(KernelTable& table) { table.add("Cast", {.name = "cpu.cast.loop", .supports = supports_cast, .prepare = prepare_cast}); }
+void add_cast_kernels(KernelTable& table) {
+  table.add("Cast", {.name = "cpu.cast.loop", .supports = supports_cast, .prepare = prepare_cast});
+  table.add("CastLike", {.name = "cpu.castlike.loop", .supports = supports_cast, .prepare = prepare_cast});
+}
 
 }  // namespace unmoor::cpu

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <array>
 #include <cstring>
 
 #include "unmoor/backends/cpu/kernels/families.h"
@@ -9,10 +8,10 @@ namespace unmoor::cpu {
 
 namespace {
 
-// An LSTM or GRU. All gates of all steps come from the input in one product; each step adds what the state gives.
+// An LSTM, GRU or plain RNN. All gates of all steps come from the input in one product; each step adds what the state gives.
 struct Recurrent {
   size_t steps, batch, hidden, directions;
-  size_t gates;          // 4 of an LSTM (input, output, forget, cell), 3 of a GRU (update, reset, hidden).
+  size_t gates;          // 4 of an LSTM (input, output, forget, cell), 3 of a GRU (update, reset, hidden), 1 of an RNN.
   bool backward;         // The only direction is the reverse one.
   bool reset_after;      // GRU's linear_before_reset.
   std::vector<PreparedProducts> input;      // By direction: X W' + Wb.
@@ -20,6 +19,7 @@ struct Recurrent {
   std::vector<PreparedProducts> candidate;  // (r ∘ h) R' of the last gate.
   Packed input_bias;       // [directions, gates * hidden].
   Packed recurrent_bias;   // The same, for gates whose bias is added with the state's part.
+  bool whole_state() const { return gates != 3 || reset_after; }  // One product of the state serves all gates.
   size_t width() const { return gates * hidden; }
   size_t gate_floats() const { return (steps * batch * width() + 15) / 16 * 16; }
   size_t state_floats() const { return (batch * width() + 15) / 16 * 16; }
@@ -56,6 +56,11 @@ void lstm_step(const Recurrent& r, size_t direction, float* gates, const Places&
   for (size_t b = 0; b < r.batch; ++b) {
     lstm_row(sigmoid, tanh, at.sums + b * r.width(), r.hidden, at.h + b * r.hidden, at.c + b * r.hidden);
   }
+}
+
+void rnn_step(const Recurrent& r, size_t direction, float* gates, const Places& at) {
+  r.recurrence[direction].run({at.h, nullptr, nullptr, gates, at.sums, at.products});
+  unary_loop(Function::Tanh)(at.sums, at.h, r.batch * r.hidden, 0, 0);
 }
 
 // h = (1 - z) ∘ candidate + z ∘ h.
@@ -106,7 +111,7 @@ void run_direction(const Recurrent& r, size_t direction, const KernelArgs& args,
   for (size_t i = 0; i < r.steps; ++i) {
     const size_t step = reverse ? r.steps - 1 - i : i;
     float* const gates = at.gates + step * r.batch * r.width();
-    (lstm ? lstm_step : gru_step)(r, direction, gates, at);
+    (lstm ? lstm_step : r.gates == 3 ? gru_step : rnn_step)(r, direction, gates, at);
     if (y != nullptr) std::memcpy(y + (step * r.directions + direction) * state, at.h, state * sizeof(float));
   }
   if (float* const last = output_at(args, 1)) std::memcpy(last + direction * state, at.h, state * sizeof(float));
@@ -114,7 +119,7 @@ void run_direction(const Recurrent& r, size_t direction, const KernelArgs& args,
 }
 
 Support supports_recurrent(const OpCall& call) {
-  const bool lstm = call.node.op == "LSTM";
+  const size_t functions = call.node.op == "LSTM" ? 3 : call.node.op == "GRU" ? 2 : 1;
   if (call.has(4)) return no(Reason::Attribute, "input sequence_lens");
   if (Support types = all_of(inputs_are(call, {DType::F32}), is_constant(call, 1), is_constant(call, 2), integer_is(call, "layout", 0, 0),
                              integer_is(call, "input_forget", 0, 0));
@@ -125,9 +130,8 @@ Support supports_recurrent(const OpCall& call) {
   if (call.has(7)) return no(Reason::Attribute, "peepholes");
   if (call.has_attribute("clip")) return no(Reason::Attribute, "clip");
   const std::vector<std::string> names = call.texts("activations");
-  const std::array<std::string_view, 3> usual = {"Sigmoid", "Tanh", "Tanh"};
   for (size_t i = 0; i < names.size(); ++i) {
-    if (names[i] != usual[i % (lstm ? 3 : 2)]) return no(Reason::Attribute, "activation ", names[i]);
+    if (names[i] != (i % functions == 0 && functions > 1 ? "Sigmoid" : "Tanh")) return no(Reason::Attribute, "activation ", names[i]);
   }
   return call.input(0).shape.elements() == 0 ? no(Reason::Size, "an empty input") : yes();
 }
@@ -140,7 +144,7 @@ void pack_biases(Recurrent& r, const Tensor* bias) {
     const size_t at = i / r.width() * 2 * r.width() + i % r.width();
     floats_of(r.input_bias)[i] = bias == nullptr ? 0.0F : bias->span<float>()[at];
     floats_of(r.recurrent_bias)[i] = bias == nullptr ? 0.0F : bias->span<float>()[at + r.width()];
-    if (r.gates == 4) floats_of(r.input_bias)[i] += floats_of(r.recurrent_bias)[i];
+    if (r.gates != 3) floats_of(r.input_bias)[i] += floats_of(r.recurrent_bias)[i];
   }
 }
 
@@ -163,20 +167,20 @@ Prepared prepare_recurrent(const OpCall& call, Device& device) {
   r.batch = static_cast<size_t>(x[1]);
   r.directions = static_cast<size_t>(weights[0]);
   r.hidden = static_cast<size_t>(weights[2]);
-  r.gates = call.node.op == "LSTM" ? 4 : 3;
+  r.gates = call.node.op == "LSTM" ? 4 : call.node.op == "GRU" ? 3 : 1;
   r.backward = call.text("direction", "forward") == "reverse";
   r.reset_after = call.integer("linear_before_reset", 0) != 0;
   const auto inputs = static_cast<size_t>(x[2]);
   const Tensor& w = *call.constant(1);
   const Tensor& s = *call.constant(2);
-  const size_t state_columns = r.gates == 4 || r.reset_after ? r.width() : 2 * r.hidden;
+  const size_t state_columns = r.whole_state() ? r.width() : 2 * r.hidden;
   size_t products = 0;
   for (size_t d = 0; d < r.directions; ++d) {
     const size_t own = d * r.width() * r.hidden;
     r.input.push_back(by_weights(machine, r.steps * r.batch, r.width(), inputs, w, d * r.width() * inputs, Bias::Column));
-    r.recurrence.push_back(by_weights(machine, r.batch, state_columns, r.hidden, s, own, r.gates == 4 ? Bias::None : Bias::Column));
+    r.recurrence.push_back(by_weights(machine, r.batch, state_columns, r.hidden, s, own, r.gates != 3 ? Bias::None : Bias::Column));
     products = std::max({products, r.input[d].workspace_bytes(), r.recurrence[d].workspace_bytes()});
-    if (r.gates == 4 || r.reset_after) continue;
+    if (r.whole_state()) continue;
     r.candidate.push_back(by_weights(machine, r.batch, r.hidden, r.hidden, s, own + 2 * r.hidden * r.hidden, Bias::Column));
     products = std::max(products, r.candidate[d].workspace_bytes());
   }
@@ -203,6 +207,7 @@ Prepared prepare_recurrent(const OpCall& call, Device& device) {
 
 void add_recurrent_kernels(KernelTable& table) {
   table.add("LSTM", {.name = "cpu.lstm.steps", .supports = supports_recurrent, .prepare = prepare_recurrent});
+  table.add("RNN", {.name = "cpu.rnn.steps", .supports = supports_recurrent, .prepare = prepare_recurrent});
   table.add("GRU", {.name = "cpu.gru.steps", .supports = supports_recurrent, .prepare = prepare_recurrent});
 }
 

@@ -149,6 +149,7 @@ struct Reducer {
   void run(const float* x, float* y) const;
   void run_rows(const float* x, float* y) const;
   void run_columns(const float* x, float* y) const;
+  void run_logarithm(const float* x, float* y) const;
   float count() const { return static_cast<float>(walk.reduced.count() * (walk.run_is_reduced ? walk.run : 1)); }
 };
 
@@ -194,6 +195,37 @@ void Reducer::run(const float* x, float* y) const {
   } else {
     run_columns(x, y);
   }
+}
+
+// log Σ e^x, the greatest x taken out, which is left in y by a reduction of its own. Where it is infinite it decides the result.
+void Reducer::run_logarithm(const float* x, float* y) const {
+  run(x, y);
+  const size_t parts = walk.reduced.count();
+  const size_t columns = walk.run_is_reduced ? 1 : walk.run;  // Results next to each other.
+  const size_t length = walk.run_is_reduced ? walk.run : 1;
+  machine.pool().ranges(walk.kept.count() * columns, 4096 / (length * parts + 1) + 1, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const float* const from = x + walk.kept.offset(i / columns) + i % columns;
+      const float top = std::isfinite(y[i]) ? y[i] : 0.0F;
+      double sum = 0;
+      for (size_t j = 0; j < parts; ++j) {
+        const float* const line = from + walk.reduced.offset(j);
+        for (size_t k = 0; k < length; ++k) sum += static_cast<double>(std::exp(line[k] - top));
+      }
+      y[i] = top + static_cast<float>(std::log(sum));
+    }
+  });
+}
+
+Kernel log_sum_exp_kernel() {
+  return {.name = "cpu.reducelogsumexp.rows",
+          .supports = supports_reduce,
+          .prepare = [](const OpCall& call, Device& device) -> Prepared {
+            Reducer reducer{machine_of(device), row_loops(), walk_of(call.input(0).shape, *reduced_axes(call)), Reduction::Max, Last::Nothing};
+            return {.run = [reducer = std::move(reducer)](Stream&, const KernelArgs& args) {
+              reducer.run_logarithm(reinterpret_cast<const float*>(args.inputs[0].host()), reinterpret_cast<float*>(args.outputs[0].host()));
+            }};
+          }};
 }
 
 Kernel reduce_kernel(const ReduceOp& one) {
@@ -247,6 +279,7 @@ Support supports_arg(const OpCall& call) {
 
 void add_reduce_kernels(KernelTable& table) {
   for (const ReduceOp& one : reduce_ops) table.add(one.op, reduce_kernel(one));
+  table.add("ReduceLogSumExp", log_sum_exp_kernel());
   table.add("ArgMax", {.name = "cpu.argmax.line", .supports = supports_arg, .prepare = prepare_arg});
   table.add("ArgMin", {.name = "cpu.argmin.line", .supports = supports_arg, .prepare = prepare_arg});
 }
