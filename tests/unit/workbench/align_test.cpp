@@ -66,7 +66,7 @@ struct Pair {
       each->kernels = {{"node", op, "kernel", each->name(), {"x"}, {"y"}}};
       each->alone = {y};
     }
-    target.planned.placements = {{"node", op, "target", "kernel", "native", {}, {"inner"}}};
+    target.planned.placements = {{"node", op, "target", "kernel", "native", {}, {}, {"inner"}}};
   }
   AlignResult run(const AlignOptions& options = {}) { return align(reference, target, {{"x", Tensor::from<float>({1}, {1})}}, options); }
 };
