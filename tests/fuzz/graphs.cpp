@@ -20,6 +20,7 @@ constexpr int64_t most_rounds = 50;
 
 std::shared_ptr<Device> open_cpu() {
   auto device = make_cpu_backend()->open(0);
+  device->set_option("weights_cache", "off");  // Nothing of the user's.
   device->set_option("threads", "1");  // More would only wait for each other where a fuzzer has one core.
   return device;
 }

@@ -125,6 +125,19 @@ bool fits(const OpCall& call, const Device& device, bool own) {
   return choose_kernel(call, device, {}).kernel != nullptr;
 }
 
+// Whether the outputs of the call's expansion have the types that were inferred for it.
+bool keeps_types(const OpCall& call, const Graph& inner) {
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    const auto* const wanted = std::get_if<TensorType>(&call.outputs[i]);
+    const auto name = std::ranges::find(inner.output_names(), cat("output_", i));
+    if (wanted == nullptr || !call.wants_output(i) || name == inner.output_names().end()) continue;
+    const ValueId output = inner.outputs()[static_cast<size_t>(name - inner.output_names().begin())];
+    const auto* const made = std::get_if<TensorType>(&inner.value(output).type);
+    if (made == nullptr || !(*wanted == *made)) return false;
+  }
+  return true;
+}
+
 // Whether every node of the call's expansion, expanded further if need be, has a kernel on the device: with `own`, one that is
 // not the generic one.
 bool expansion_fits(const OpCall& call, const Device& device, bool own, size_t depth) {
@@ -134,6 +147,7 @@ bool expansion_fits(const OpCall& call, const Device& device, bool own, size_t d
   } catch (const Error&) {
     return false;  // An operator may have an expansion for some calls only.
   }
+  if (!keeps_types(call, inner)) return false;
   for (const Node& node : inner.nodes()) {
     const OpCall part = call_for(inner, node);
     if (!has_known_types(part)) return false;  // Kernels are asked about known shapes only.

@@ -81,7 +81,9 @@ void expand_imputer(GraphBuilder& b) {
     if (integers(wanted)[0] != whole) fail(ErrorKind::Unsupported, title(call), " replaces what no ", dtype, " is");
     matches = b.add("Equal", {b.input(0), b.constant(std::move(wanted))});
   }
-  b.output(0, b.add("Where", {matches, b.constant(imputed_values(call)), b.input(0)}));
+  Tensor values = imputed_values(call);
+  if (values.elements() == 1) values = values.reshaped(Shape());  // So that a scalar stays one.
+  b.output(0, b.add("Where", {matches, b.constant(std::move(values)), b.input(0)}));
 }
 
 // By what a row is divided. NaN if one of its elements is.
@@ -183,7 +185,8 @@ Op imputer() {
   op.reference = run_imputer;
   op.expand = expand_imputer;
   op.rounding = Rounding::MoveBits;
-  op.cases = {"f32[2,3]{1,nan,3,nan,5,nan} imputed_value_floats=[7],[0.5,-1,2] replaced_value_float=nan",
+  op.cases = {"i32[]{1} imputed_value_int64s=[7] replaced_value_int64=1",
+              "f32[2,3]{1,nan,3,nan,5,nan} imputed_value_floats=[7],[0.5,-1,2] replaced_value_float=nan",
               "f64[2,3]{1,nan,3,nan,5,nan} imputed_value_floats=[7],[0.5,-1,2] replaced_value_float=nan",
               "f32[2,3]{1,0,-0,4,5,0} imputed_value_floats=[7,8,9]",
               "f32[4]{-1,2,-1,inf} imputed_value_floats=[1,2,3,4],[nan] replaced_value_float=-1,inf",
