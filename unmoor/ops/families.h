@@ -16,7 +16,7 @@ void add_softmax_ops(OpSet& ops);       // Softmax, LogSoftmax, Hardmax.
 void add_recurrent_ops(OpSet& ops);     // LSTM, GRU, RNN.
 void add_quantize_ops(OpSet& ops);      // QuantizeLinear, DequantizeLinear, MatMulInteger and the like.
 void add_contrib_quantized_ops(OpSet& ops);  // com.microsoft: QLinearAdd, MatMulNBits, QGemm, QAttention and the like.
-void add_fused_ops(OpSet& ops);         // Operators that passes make: unmoor:FusedConv, unmoor:FusedMatMul.
+void add_fused_ops(OpSet& ops);         // Operators that passes make: unmoor:FusedConv, unmoor:FusedMatMul, unmoor:InvertedResidual.
 void add_mixture_ops(OpSet& ops);       // com.microsoft: MoE, QMoE.
 void add_cast_ops(OpSet& ops);          // Cast, CastLike, BitCast.
 void add_reshape_ops(OpSet& ops);       // Reshape, Flatten, Squeeze, Unsqueeze, Transpose, Identity, Shape, Size, Dropout.

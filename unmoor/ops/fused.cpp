@@ -3,6 +3,7 @@
 #include "unmoor/ops/compose.h"
 #include "unmoor/ops/convolve.h"
 #include "unmoor/ops/families.h"
+#include "unmoor/ops/inverted_residual.h"
 #include "unmoor/ops/matrix.h"
 
 namespace unmoor {
@@ -296,6 +297,7 @@ void add_fused_ops(OpSet& ops) {
   ops.add(fused_conv());
   ops.add(fused_matmul());
   ops.add(contrib_matmul());
+  add_inverted_residual(ops);
 }
 
 }  // namespace unmoor

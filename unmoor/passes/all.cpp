@@ -107,6 +107,7 @@ Graph optimized(const Graph& graph, const PassOptions& options) {
     r.remove_dead();
     run_until_stable(r, Role::Clean);
   }
+  if (options.fuse && options.takes) fuse_inverted_residual(r, options.takes);
   r.remove_dead();
   return r.finish();
 }

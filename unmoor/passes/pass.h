@@ -40,17 +40,18 @@ const std::vector<Pass>& all_passes();
 using TakesCall = std::function<bool(const OpCall&)>;
 
 struct PassOptions {
-  bool fuse = true;              // Off: only folding and cleaning; values of the file stay visible.
+  bool fuse = true;               // Off: only folding and cleaning; values of the file stay visible.
   bool widen_to_float64 = false;  // Every float32, float16 and bfloat16 value becomes float64: for references.
-  // What the wanted device has kernels for: only then is it worth to form unmoor:FusedAttention, or images with their channels last.
-  TakesCall takes = {};  // Empty: neither.
+  // What the wanted device has kernels for: only then is it worth to form unmoor:FusedAttention and
+  // unmoor:InvertedResidual, or images with their channels last.
+  TakesCall takes = {};        // Empty: neither.
   bool channels_last = false;  // Whether images may lie so where the device takes the nodes.
 };
 // Folds, cleans and fuses a graph whose types are inferred.
 Graph optimized(const Graph& graph, const PassOptions& options);
 
-// What does not depend on the sizes of inputs, which may all change later: constants, weights, cleaning. Done once for a model, it makes
-// with_shapes and optimized cheap for every new shape. Takes a graph as it was read; inputs keep their declared types.
+// What does not depend on the sizes of inputs, which may all change later: constants, weights, cleaning. Done once for a model,
+// it makes with_shapes and optimized cheap for every new shape. Takes a graph as it was read; inputs keep their declared types.
 Graph preoptimized(const Graph& graph, const PassOptions& options);
 
 // Every floating value, constant, input and Cast becomes float64. Applied before with_shapes.

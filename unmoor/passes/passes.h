@@ -23,6 +23,8 @@ bool widen_weights(Rewriter& r);
 bool fuse_attention(Rewriter& r, const TakesCall& takes);
 // Once, at the end. A value of the file may then stand in the graph in both layouts, under its one name.
 bool channels_last(Rewriter& r, const TakesCall& takes);
+// Once, behind that. Joins a depthwise convolution with the 1×1 ones around it where the device takes it so.
+bool fuse_inverted_residual(Rewriter& r, const TakesCall& takes);
 
 // False for what gives another result at each run.
 bool is_deterministic(const Node& node);

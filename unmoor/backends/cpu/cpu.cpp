@@ -62,6 +62,7 @@ KernelTable make_kernels(bool winograd) {
   add_last_depthwise_kernels(table);
   if (winograd) add_winograd_kernels(table);
   add_last_conv_kernels(table);
+  add_inverted_kernels(table);
   add_conv_transpose_kernels(table);
   add_pool_kernels(table);
   add_unary_kernels(table);

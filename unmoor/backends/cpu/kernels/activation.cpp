@@ -23,8 +23,8 @@ constexpr std::array named = {
 
 }  // namespace
 
-Support known_activation(const OpCall& call) {
-  const std::string name = call.text("activation", "");
+Support known_activation(const OpCall& call, std::string_view prefix) {
+  const std::string name = call.text(cat(prefix, "activation"), "");
   if (name.empty() || name == "Relu" || name == "Clip") {
     return yes();
   }
@@ -34,9 +34,9 @@ Support known_activation(const OpCall& call) {
   return no(Reason::Attribute, "activation ", name);
 }
 
-void set_activation(const OpCall& call, Epilogue& epilogue) {
-  const std::string name = call.text("activation", "");
-  const std::vector<float> params = call.reals("activation_params");
+void set_activation(const OpCall& call, Epilogue& epilogue, std::string_view prefix) {
+  const std::string name = call.text(cat(prefix, "activation"), "");
+  const std::vector<float> params = call.reals(cat(prefix, "activation_params"));
   if (name == "Relu") {
     epilogue.low = 0;
   } else if (name == "Clip") {

@@ -15,6 +15,7 @@ void add_depthwise_kernels(KernelTable& table);  // Before the general convoluti
 void add_last_depthwise_kernels(KernelTable& table);  // Of channels-last images, as the next two.
 void add_winograd_kernels(KernelTable& table);
 void add_last_conv_kernels(KernelTable& table);
+void add_inverted_kernels(KernelTable& table);   // unmoor:InvertedResidual.
 void add_pool_kernels(KernelTable& table);       // MaxPool, AveragePool.
 void add_softmax_kernels(KernelTable& table);    // Softmax, LogSoftmax.
 void add_normalize_kernels(KernelTable& table);  // LayerNormalization and its kin.

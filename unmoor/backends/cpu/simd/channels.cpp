@@ -32,6 +32,8 @@ HWY_INLINE const float* pixel_at(const ChannelRow& r, const float* row, size_t x
   return row + (static_cast<long>(x * r.stride + tap * r.dilation) - r.pad) * static_cast<long>(r.channels);
 }
 
+HWY_INLINE float* result_at(const ChannelRow& r, size_t x) { return r.y + x * (r.y_step == 0 ? r.channels : r.y_step); }
+
 struct WeightedOp {
   const DepthwiseRow& d;
   HWY_INLINE V start(size_t channel, size_t n) const { return d.bias == nullptr ? set(0) : load_n(d.bias + channel, n); }
@@ -67,12 +69,13 @@ HWY_INLINE void one_pixel(const ChannelRow& r, const Op& op, size_t x, size_t ch
     }
   }
   HWY_UNROLL(4)
-  for (size_t j = 0; j < N; ++j) store_n(op.end(sum[j]), r.y + x * r.channels + channel + j * lanes, n);
+  for (size_t j = 0; j < N; ++j) store_n(op.end(sum[j]), result_at(r, x) + channel + j * lanes, n);
 }
 
 // Pixels [begin, end), channels [from, to).
 template <class Op>
 void each_pixel(const ChannelRow& r, const Op& op, size_t begin, size_t end, size_t from, size_t to) {
+  if (from == to) return;
   for (size_t x = begin; x < end; ++x) {
     size_t channel = from;
     for (; channel + 4 * lanes <= to; channel += 4 * lanes) one_pixel<4>(r, op, x, channel, lanes);
@@ -105,7 +108,7 @@ HWY_INLINE void inner_pixels(const DepthwiseRow& d, size_t x, size_t channel) {
     }
   }
   HWY_UNROLL(16)
-  for (size_t i = 0; i < P; ++i) store(at_most(at_least(sum[i], set(d.low)), set(d.high)), r.y + (x + i) * r.channels + channel);
+  for (size_t i = 0; i < P; ++i) store(at_most(at_least(sum[i], set(d.low)), set(d.high)), result_at(r, x + i) + channel);
 }
 
 template <size_t K, size_t S>

@@ -16,6 +16,7 @@ struct ChannelRow {
   size_t out_width;
   size_t channels;
   float* y;                  // out_width pixels.
+  size_t y_step = 0;         // Floats from one to the next of them. 0: their channels lie without gaps.
 };
 
 // Sums of products, one kernel a channel: weights lie [tap][channel].

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cstdint>
+#include <utility>
 
 #undef HWY_TARGET_INCLUDE
 #define HWY_TARGET_INCLUDE "unmoor/backends/cpu/simd/gemm.cpp"
@@ -97,26 +98,38 @@ void tile(const Tile& t) {
 
 using TileLoop = void (*)(const Tile&);
 // By rows (1 to 4, then the full tile) and vectors.
-template <bool packed, size_t... N>
+template <size_t... N>
 struct TileTable {
-  static constexpr TileLoop one[] = {tile<packed, 1, N>...};
-  static constexpr TileLoop two[] = {tile<packed, 2, N>...};
-  static constexpr TileLoop four[] = {tile<packed, 4, N>...};
-  static constexpr TileLoop full[] = {tile<packed, tile_rows, N>...};
+  static constexpr TileLoop one[] = {tile<true, 1, N>...};
+  static constexpr TileLoop two[] = {tile<true, 2, N>...};
+  static constexpr TileLoop four[] = {tile<true, 4, N>...};
+  static constexpr TileLoop full[] = {tile<true, tile_rows, N>...};
 };
+// Of unpacked A, by any number of rows.
+template <size_t N, class Rows>
+struct UnpackedTiles;
+template <size_t N, size_t... R>
+struct UnpackedTiles<N, std::index_sequence<R...>> {
+  static constexpr TileLoop by_rows[] = {tile<false, R + 1, N>...};
+};
+template <size_t N>
+using Unpacked = UnpackedTiles<N, std::make_index_sequence<tile_rows>>;
 #if HWY_MAX_BYTES == 64
-template <bool packed>
-using Tiles = TileTable<packed, 1, 2, 3>;
+using Tiles = TileTable<1, 2, 3>;
+constexpr const TileLoop* unpacked_tiles[] = {Unpacked<1>::by_rows, Unpacked<2>::by_rows, Unpacked<3>::by_rows};
 #else
-template <bool packed>
-using Tiles = TileTable<packed, 1, 2>;
+using Tiles = TileTable<1, 2>;
+constexpr const TileLoop* unpacked_tiles[] = {Unpacked<1>::by_rows, Unpacked<2>::by_rows};
 #endif
 
-template <bool packed>
-HWY_INLINE TileLoop tile_for(size_t rows, size_t vectors) {
-  using Table = Tiles<packed>;
-  if (rows == tile_rows) return Table::full[vectors - 1];
-  return rows == 4 ? Table::four[vectors - 1] : rows == 2 ? Table::two[vectors - 1] : Table::one[vectors - 1];
+HWY_INLINE TileLoop packed_tile(size_t rows, size_t vectors) {
+  if (rows == tile_rows) return Tiles::full[vectors - 1];
+  return rows == 4 ? Tiles::four[vectors - 1] : rows == 2 ? Tiles::two[vectors - 1] : Tiles::one[vectors - 1];
+}
+
+// Rows of the next piece where A is not packed: the last two pieces are about as high, since low ones wait for their sums.
+HWY_INLINE size_t unpacked_rows(size_t rest) {
+  return rest >= 2 * tile_rows ? tile_rows : rest > tile_rows ? (rest + 1) / 2 : rest;
 }
 
 // Parts of k that are about equal, whole vectors of eight, and at most 256: a panel's part stays in L1.
@@ -125,8 +138,8 @@ HWY_INLINE size_t part_of(size_t k) {
   return std::max<size_t>((k / std::max<size_t>(parts, 1) + 7) / 8 * 8, 8);
 }
 
-// Spreads the fetching of the panel part that follows over the row pieces of this one. A page has 64 lines; a piece takes `steps` lines
-// from each of several pages, and some pieces together finish a group of pages.
+// Spreads the fetching of the panel part that follows over the row pieces of this one. A page has 64 lines; a piece takes `steps`
+// lines from each of several pages, and some pieces together finish a group of pages.
 class Prefetch {
  public:
   Prefetch(const char* start, size_t bytes, size_t rows, size_t k) : at_(start), left_((bytes + 4095) / 4096), steps_(k / 8) {
@@ -147,13 +160,20 @@ class Prefetch {
   }
 
  private:
-  const char* at_;    // Of the group of pages.
-  size_t left_;       // Pages of this group and those behind it.
-  size_t steps_;      // Of eight k in a piece.
-  size_t pieces_;     // That share a group.
-  size_t group_;      // Pages in a group.
-  size_t done_ = 0;   // Pieces of the group.
+  const char* at_;   // Of the group of pages.
+  size_t left_;      // Pages of this group and those behind it.
+  size_t steps_;     // Of eight k in a piece.
+  size_t pieces_;    // That share a group.
+  size_t group_;     // Pages in a group.
+  size_t done_ = 0;  // Pieces of the group.
 };
+
+// From one row of C to another below.
+HWY_INLINE void move_down(Epilogue& e, size_t rows, size_t c_stride) {
+  if (e.row_bias != nullptr) e.row_bias += rows;
+  if (e.addend != nullptr) e.addend += rows * e.addend_stride;
+  if (e.residual != nullptr) e.residual += rows * c_stride;
+}
 
 void multiply_part(const Product& p, const Block& block, size_t panel, size_t k_begin, size_t k_end) {
   const size_t column = panel * panel_columns;
@@ -164,17 +184,34 @@ void multiply_part(const Product& p, const Block& block, size_t panel, size_t k_
   const size_t k = k_end - k_begin;
   Prefetch prefetch(reinterpret_cast<const char*>(b + k * width), k * width * sizeof(float), block.row_end - block.row_begin, k);
   const bool finish_now = k_end == p.k && !p.epilogue.is_identity();
-  Epilogue epilogue;
-  Tile t{k, nullptr, p.a_stride, 0, b, width, nullptr, p.c_stride, columns, p.accumulate || k_begin != 0, finish_now ? &epilogue : nullptr, nullptr, 0};
+  const bool packed = p.a_stride == 0;
+  Epilogue epilogue = finish_now ? p.epilogue.at(block.row_begin, column, p.c_stride) : Epilogue();
+  float* c = p.c + block.row_begin * p.c_stride + column;
+  Tile t{k,
+         nullptr,
+         p.a_stride,
+         0,
+         b,
+         width,
+         c,
+         p.c_stride,
+         columns,
+         p.accumulate || k_begin != 0,
+         finish_now ? &epilogue : nullptr,
+         nullptr,
+         0};
   for (size_t row = block.row_begin; row < block.row_end;) {
-    const size_t size = piece_rows(p.m - row);
-    t.a = p.a_stride == 0 ? p.a + row * p.k + k_begin * size : p.a + row * p.a_stride + k_begin;
+    const size_t size = packed ? piece_rows(p.m - row) : unpacked_rows(block.row_end - row);
+    t.a = packed ? p.a + row * p.k + k_begin * size : p.a + row * p.a_stride + k_begin;
     t.a_next = size * p.a_stride;
-    t.c = p.c + row * p.c_stride + column;
+    t.c = c;
     if (p.prefetch_b) prefetch.next(t);
-    if (finish_now) epilogue = p.epilogue.at(row, column, p.c_stride);
-    (p.a_stride == 0 ? tile_for<true>(size, vectors) : tile_for<false>(size, vectors))(t);
-    if (finish_now) activate(t.c, p.c_stride, size, columns, epilogue);
+    (packed ? packed_tile(size, vectors) : unpacked_tiles[vectors - 1][size - 1])(t);
+    if (finish_now) {
+      activate(c, p.c_stride, size, columns, epilogue);
+      move_down(epilogue, size, p.c_stride);
+    }
+    c += size * p.c_stride;
     row += size;
   }
 }
