@@ -157,6 +157,9 @@ std::vector<Type> infer_tensor_scatter(const OpCall& call) {
   const std::string mode = call.text("mode", "linear");
   if (mode != "linear" && mode != "circular")
     fail(ErrorKind::InvalidModel, title(call), ": mode is '", mode, "', not linear or circular");
+  if (call.input(1).dtype != call.input(0).dtype) {
+    fail(ErrorKind::InvalidModel, title(call), ": updates of ", call.input(1).dtype, " for a cache of ", call.input(0).dtype);
+  }
   if (cache.has_rank() && update.has_rank()) {
     const size_t axis = sequence_axis(call, cache);
     Shape wanted = cache;

@@ -213,7 +213,9 @@ struct CachePlan {
 };
 
 Support supports_cache(const OpCall& call) {
-  if (element_bytes(call.input(0).dtype) == 0) return no(Reason::DType, call.input(0).dtype);
+  const DType dtype = call.input(0).dtype;
+  if (element_bytes(dtype) == 0 || call.input(1).dtype != dtype)
+    return no(Reason::DType, "a cache of ", dtype, ", updates of ", call.input(1).dtype);
   if (call.has(2) && call.input(2).shape.elements() != call.input(0).shape[0])
     return no(Reason::Size, "write_indices of ", call.input(2).shape);
   return yes();
