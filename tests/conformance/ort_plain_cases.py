@@ -10,7 +10,7 @@ import sys
 import numpy as np
 
 from ort_compare import Case, Constant, run_cases
-from ort_values import I8, U8, normal, numbers, packed, random, scalar, scales, whole
+from ort_values import I8, U8, normal, numbers, packed, random, scalar, scales, weights, whole
 
 SHAPES = ((7,), (2, 3, 16), (1, 257), (4, 1, 3, 5), (0, 4))
 
@@ -111,16 +111,16 @@ def channels_last():
         ({"dilations": [2, 1]}, (1, 2, 9, 9), (3, 2, 3, 2)),
         ({"auto_pad": "SAME_UPPER", "group": 4}, (1, 4, 5, 6), (4, 1, 3, 3)),
     ]
-    for (attributes, shape, weights), kind, last in itertools.product(forms, ((U8, U8), (U8, I8), (I8, I8)), (0, 1)):
+    for (attributes, shape, sides), kind, last in itertools.product(forms, ((U8, U8), (U8, I8), (I8, I8)), (0, 1)):
         x = whole(kind[0], *shape)
         x = np.moveaxis(x, 1, -1).copy() if last else x
-        count = weights[0]
+        count = sides[0]
         per_channel = (count,) if kind[1] is I8 else ()
         zero = np.zeros(per_channel, I8) if kind[1] is I8 else scalar(128, U8)
         bias = random.integers(-3000, 3000, count).astype(np.int32) if attributes.get("group") != 2 else None
         yield Case(
             "QLinearConv",
-            [x, scales(), whole(kind[0]), Constant(whole(kind[1], *weights)), Constant(scales(*per_channel)), Constant(zero), scalar(0.5),
+            [x, scales(), whole(kind[0]), Constant(weights(kind[1], *sides)), Constant(scales(*per_channel)), Constant(zero), scalar(0.5),
              whole(kind[0]), None if bias is None else Constant(bias)],
             {**attributes, "channels_last": last},
         )

@@ -13,7 +13,7 @@ from onnx import TensorProto
 import ort_rewritten_cases
 import ort_search_cases
 from ort_compare import Case, Constant, run_cases
-from ort_values import I8, U8, normal, numbers, packed, random, scalar, scales, whole
+from ort_values import I8, U8, normal, numbers, packed, random, scalar, scales, weights, whole
 
 
 def qlinear_binary(op):
@@ -118,7 +118,7 @@ def integer_products():
                 "MatMulIntegerToFloat",
                 [
                     whole(a_type, *a),
-                    Constant(whole(b_type, *b)),
+                    Constant(weights(b_type, *b)),
                     scales(),
                     Constant(b_scale),
                     whole(a_type),
@@ -128,7 +128,7 @@ def integer_products():
             )
             if a_type is U8:
                 yield Case(
-                    "DynamicQuantizeMatMul", [normal(*a), Constant(whole(b_type, *b)), Constant(b_scale), Constant(b_zero), normal(columns)]
+                    "DynamicQuantizeMatMul", [normal(*a), Constant(weights(b_type, *b)), Constant(b_scale), Constant(b_zero), normal(columns)]
                 )
 
 
@@ -142,7 +142,7 @@ def qgemm():
             whole(U8, *a),
             scales(),
             whole(U8),
-            Constant(whole(I8, *b)),
+            Constant(weights(I8, *b)),
             scales(*shape),
             whole(I8, *shape),
             None if bias is None else random.integers(-5000, 5000, bias).astype(np.int32),
@@ -225,8 +225,8 @@ def quantised_lstm():
             "DynamicQuantizeLSTM",
             [
                 normal(steps, batch, width),
-                Constant(whole(dtype, d, width, 4 * hidden)),
-                Constant(whole(dtype, d, hidden, 4 * hidden)),
+                Constant(weights(dtype, d, width, 4 * hidden)),
+                Constant(weights(dtype, d, hidden, 4 * hidden)),
                 normal(d, 8 * hidden) if extras else None,
                 np.array([5, 2, 4], np.int32) if extras else None,
                 normal(d, batch, hidden) if extras else None,
@@ -260,7 +260,7 @@ def quantised_attention():
             "QAttention",
             [
                 whole(U8, batch, steps, width),
-                Constant(whole(I8, width, 3 * hidden)),
+                Constant(weights(I8, width, 3 * hidden)),
                 normal(3 * hidden),
                 scales() / 10,
                 Constant(scales(*per_column) / 10),

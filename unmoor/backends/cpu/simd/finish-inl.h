@@ -46,31 +46,25 @@ constexpr FinishRow finish_rows[] = {finish_row<false, false, false>, finish_row
                                      finish_row<true, false, false>,  finish_row<true, false, true>,
                                      finish_row<true, true, false>,   finish_row<true, true, true>};
 
-// The same for a tile of R rows and N vectors that is still in registers, without `activate`. The last vector has `last` columns.
-template <size_t R, size_t N>
-HWY_INLINE void finish_tile(V (&c)[R][N], size_t last, size_t c_stride, const Epilogue& e) {
+// The same, without `activate`, for n columns of sums, up to one vector, that lie `step` apart: what becomes of them is stored in
+// c. With `accumulate`, c holds more sums.
+inline void finish_column(const float* sums, size_t step, float* c, size_t rows, size_t n, size_t c_stride, bool accumulate,
+                          const Epilogue& e) {
   const V alpha = set(e.alpha);
   const V beta = set(e.beta);
   const V low = set(e.low);
   const V high = set(e.high);
-  V column_bias[N];
-  HWY_UNROLL(16)
-  for (size_t j = 0; j < N; ++j) {
-    column_bias[j] =
-        e.column_bias == nullptr ? hn::Zero(D()) : hn::Mul(load_n(e.column_bias + j * lanes, j + 1 < N ? lanes : last), beta);
-  }
-  HWY_UNROLL(16)
-  for (size_t i = 0; i < R; ++i) {
-    const V row_bias = set(e.row_bias == nullptr ? 0.0F : e.row_bias[i] * e.beta);
-    HWY_UNROLL(16)
-    for (size_t j = 0; j < N; ++j) {
-      const size_t n = j + 1 < N ? lanes : last;
-      V bias = hn::Add(column_bias[j], row_bias);
-      if (e.addend != nullptr) bias = hn::MulAdd(load_n(e.addend + i * e.addend_stride + j * lanes, n), beta, bias);
-      V value = hn::MulAdd(c[i][j], alpha, bias);
-      if (e.residual != nullptr) value = hn::Add(value, load_n(e.residual + i * c_stride + j * lanes, n));
-      c[i][j] = at_most(at_least(value, low), high);
-    }
+  const V column_bias = e.column_bias == nullptr ? hn::Zero(D()) : hn::Mul(load_n(e.column_bias, n), beta);
+  for (size_t i = 0; i < rows; ++i) {
+    float* const to = c + i * c_stride;
+    V sum = hn::Load(D(), sums + i * step);
+    if (accumulate) sum = hn::Add(sum, load_n(to, n));
+    V bias = column_bias;
+    if (e.row_bias != nullptr) bias = hn::Add(bias, set(e.row_bias[i] * e.beta));
+    if (e.addend != nullptr) bias = hn::MulAdd(load_n(e.addend + i * e.addend_stride, n), beta, bias);
+    V value = hn::MulAdd(sum, alpha, bias);
+    if (e.residual != nullptr) value = hn::Add(value, load_n(e.residual + i * c_stride, n));
+    store_n(at_most(at_least(value, low), high), to, n);
   }
 }
 

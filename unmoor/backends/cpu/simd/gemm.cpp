@@ -27,6 +27,7 @@ struct Tile {
   size_t columns;
   bool accumulate;
   const Epilogue* epilogue;  // For this tile's place. Null: sums are stored as they are.
+  bool is_simple;            // Of the epilogue only column_bias, residual, low and high count.
   const char* prefetch;      // Cache lines to bring to L2 meanwhile: each eight steps, one from each of `pages` pages in turn.
   size_t prefetch_pages;
 };
@@ -45,12 +46,61 @@ HWY_INLINE void step(const float* HWY_RESTRICT a, size_t stride, const float* HW
   }
 }
 
+// Sums become results. One function for all tiles: they are many.
+HWY_NOINLINE void store_tile(const float* sums, size_t rows, size_t vectors, const Tile& t) {
+  for (size_t j = 0; j < vectors; ++j) {
+    const size_t n = std::min(lanes, t.columns - j * lanes);
+    const float* from = sums + j * lanes;
+    float* to = t.c + j * lanes;
+    if (t.epilogue != nullptr) {
+      finish_column(from, vectors * lanes, to, rows, n, t.c_stride, t.accumulate, t.epilogue->at(0, j * lanes, t.c_stride));
+      continue;
+    }
+    for (size_t i = 0; i < rows; ++i, from += vectors * lanes, to += t.c_stride) {
+      const V sum = hn::Load(D(), from);
+      store_n(t.accumulate ? hn::Add(sum, load_n(to, n)) : sum, to, n);
+    }
+  }
+}
+
+// The most frequent end, straight from the registers: more sums, a bias for each column, a residual, and limits.
+template <size_t R, size_t N>
+HWY_INLINE void store_simple(V (&c)[R][N], const Tile& t) {
+  const auto columns = [&](size_t j) { return j + 1 < N ? lanes : t.columns - (N - 1) * lanes; };
+  if (t.accumulate) {
+    HWY_UNROLL(16)
+    for (size_t i = 0; i < R; ++i) {
+      HWY_UNROLL(16)
+      for (size_t j = 0; j < N; ++j) c[i][j] = hn::Add(c[i][j], load_n(t.c + i * t.c_stride + j * lanes, columns(j)));
+    }
+  }
+  if (t.epilogue != nullptr) {
+    const Epilogue& e = *t.epilogue;
+    const V low = set(e.low);
+    const V high = set(e.high);
+    HWY_UNROLL(16)
+    for (size_t j = 0; j < N; ++j) {
+      const V bias = e.column_bias == nullptr ? hn::Zero(D()) : load_n(e.column_bias + j * lanes, columns(j));
+      HWY_UNROLL(16)
+      for (size_t i = 0; i < R; ++i) {
+        c[i][j] = hn::Add(c[i][j], bias);
+        if (e.residual != nullptr) c[i][j] = hn::Add(c[i][j], load_n(e.residual + i * t.c_stride + j * lanes, columns(j)));
+        c[i][j] = at_most(at_least(c[i][j], low), high);
+      }
+    }
+  }
+  HWY_UNROLL(16)
+  for (size_t i = 0; i < R; ++i) {
+    HWY_UNROLL(16)
+    for (size_t j = 0; j < N; ++j) store_n(c[i][j], t.c + i * t.c_stride + j * lanes, columns(j));
+  }
+}
+
 template <bool packed, size_t R, size_t N>
 void tile(const Tile& t) {
   const size_t a_stride = packed ? 1 : t.a_stride;
   constexpr size_t a_step = packed ? R : 1;
   V c[R][N];
-  const size_t last = t.columns - (N - 1) * lanes;  // Of the last vector.
   HWY_UNROLL(16)
   for (size_t i = 0; i < R; ++i) {
     HWY_UNROLL(16)
@@ -80,20 +130,17 @@ void tile(const Tile& t) {
     a += a_step;
     b += t.b_step;
   }
-  if (t.accumulate) {
-    HWY_UNROLL(16)
-    for (size_t i = 0; i < R; ++i) {
-      HWY_UNROLL(16)
-      for (size_t j = 0; j < N; ++j)
-        c[i][j] = hn::Add(c[i][j], load_n(t.c + i * t.c_stride + j * lanes, j + 1 < N ? lanes : last));
-    }
+  if (t.is_simple) {
+    store_simple<R, N>(c, t);
+    return;
   }
-  if (t.epilogue != nullptr) finish_tile<R, N>(c, last, t.c_stride, *t.epilogue);
+  HWY_ALIGN float sums[R * N * lanes];
   HWY_UNROLL(16)
   for (size_t i = 0; i < R; ++i) {
     HWY_UNROLL(16)
-    for (size_t j = 0; j < N; ++j) store_n(c[i][j], t.c + i * t.c_stride + j * lanes, j + 1 < N ? lanes : last);
+    for (size_t j = 0; j < N; ++j) hn::Store(c[i][j], D(), sums + (i * N + j) * lanes);
   }
+  store_tile(sums, R, N, t);
 }
 
 using TileLoop = void (*)(const Tile&);
@@ -175,6 +222,10 @@ HWY_INLINE void move_down(Epilogue& e, size_t rows, size_t c_stride) {
   if (e.residual != nullptr) e.residual += rows * c_stride;
 }
 
+HWY_INLINE bool is_simple(const Epilogue& e) {
+  return e.alpha == 1 && e.beta == 1 && e.row_bias == nullptr && e.addend == nullptr;
+}
+
 void multiply_part(const Product& p, const Block& block, size_t panel, size_t k_begin, size_t k_end) {
   const size_t column = panel * panel_columns;
   const size_t columns = std::min(panel_columns, p.n - column);
@@ -187,19 +238,20 @@ void multiply_part(const Product& p, const Block& block, size_t panel, size_t k_
   const bool packed = p.a_stride == 0;
   Epilogue epilogue = finish_now ? p.epilogue.at(block.row_begin, column, p.c_stride) : Epilogue();
   float* c = p.c + block.row_begin * p.c_stride + column;
-  Tile t{k,
-         nullptr,
-         p.a_stride,
-         0,
-         b,
-         width,
-         c,
-         p.c_stride,
-         columns,
-         p.accumulate || k_begin != 0,
-         finish_now ? &epilogue : nullptr,
-         nullptr,
-         0};
+  Tile t{.k = k,
+         .a = nullptr,
+         .a_stride = p.a_stride,
+         .a_next = 0,
+         .b = b,
+         .b_step = width,
+         .c = c,
+         .c_stride = p.c_stride,
+         .columns = columns,
+         .accumulate = p.accumulate || k_begin != 0,
+         .epilogue = finish_now ? &epilogue : nullptr,
+         .is_simple = !finish_now || is_simple(epilogue),
+         .prefetch = nullptr,
+         .prefetch_pages = 0};
   for (size_t row = block.row_begin; row < block.row_end;) {
     const size_t size = packed ? piece_rows(p.m - row) : unpacked_rows(block.row_end - row);
     t.a = packed ? p.a + row * p.k + k_begin * size : p.a + row * p.a_stride + k_begin;
