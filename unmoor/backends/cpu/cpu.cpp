@@ -75,6 +75,7 @@ KernelTable make_kernels(bool winograd) {
   add_resize_kernels(table);
   add_recurrent_kernels(table);
   add_tree_kernels(table);
+  add_quantized_lstm_kernels(table);
   add_einsum_kernels(table);
   add_pick_kernels(table);
   add_scatter_kernels(table);

@@ -48,5 +48,6 @@ void add_deform_conv_kernels(KernelTable& table);  // DeformConv.
 void add_resize_kernels(KernelTable& table);     // Resize.
 void add_recurrent_kernels(KernelTable& table);  // LSTM, GRU, RNN.
 void add_tree_kernels(KernelTable& table);       // Decision trees of ai.onnx.ml.
+void add_quantized_lstm_kernels(KernelTable& table);  // DynamicQuantizeLSTM.
 
 }  // namespace unmoor::cpu
