@@ -76,6 +76,9 @@ KernelTable make_kernels(bool winograd) {
   add_recurrent_kernels(table);
   add_tree_kernels(table);
   add_quantized_lstm_kernels(table);
+  add_quantized_matmul_kernels(table);
+  add_quantized_block_kernels(table);
+  add_quantized_elementwise_kernels(table);
   add_einsum_kernels(table);
   add_pick_kernels(table);
   add_scatter_kernels(table);

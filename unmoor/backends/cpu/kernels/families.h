@@ -48,6 +48,9 @@ void add_deform_conv_kernels(KernelTable& table);  // DeformConv.
 void add_resize_kernels(KernelTable& table);     // Resize.
 void add_recurrent_kernels(KernelTable& table);  // LSTM, GRU, RNN.
 void add_tree_kernels(KernelTable& table);       // Decision trees of ai.onnx.ml.
-void add_quantized_lstm_kernels(KernelTable& table);  // DynamicQuantizeLSTM.
+void add_quantized_lstm_kernels(KernelTable& table);    // DynamicQuantizeLSTM.
+void add_quantized_matmul_kernels(KernelTable& table);  // DynamicQuantizeMatMul, MatMulIntegerToFloat, QGemm.
+void add_quantized_block_kernels(KernelTable& table);   // MatMulNBits.
+void add_quantized_elementwise_kernels(KernelTable& table);  // QLinearAdd, QLinearMul, QLinearWhere, QLinearSigmoid and the like.
 
 }  // namespace unmoor::cpu

@@ -3,6 +3,8 @@
 #include <cstring>
 
 #include "unmoor/backends/cpu/kernels/families.h"
+#include "unmoor/backends/cpu/kernels/integers.h"
+#include "unmoor/backends/cpu/kernels/operands.h"
 #include "unmoor/backends/cpu/kernels/quantized_product.h"
 
 namespace unmoor::cpu {
@@ -36,8 +38,8 @@ constexpr size_t aligned(size_t bytes) { return (bytes + 63) / 64 * 64; }
 // Where a run has what it works on; each direction has its own of all but the quantized input.
 struct Places {
   int16_t* x;
-  float* gates;   // Of all steps.
-  int16_t* state; // Quantized.
+  float* gates;    // Of all steps.
+  int16_t* state;  // Quantized.
   float* h;
   float* c;
 };
@@ -56,13 +58,6 @@ struct Room {
             reinterpret_cast<float*>(own + gates + state), reinterpret_cast<float*>(own + gates + state + h)};
   }
 };
-
-const float* input_at(const KernelArgs& args, size_t i) {
-  return i < args.inputs.size() ? reinterpret_cast<const float*>(args.inputs[i].host()) : nullptr;
-}
-float* output_at(const KernelArgs& args, size_t i) {
-  return i < args.outputs.size() ? reinterpret_cast<float*>(args.outputs[i].host()) : nullptr;
-}
 
 // to[rows, 4 * hidden] = x W, dequantized, plus `base`: one row for all, or a row each, `base_step` floats apart.
 struct Gates {
@@ -109,22 +104,22 @@ void run_direction(const Machine& machine, const QuantizedLstm& l, size_t d, con
       std::memcpy(to, from + d * state, state * sizeof(float));
     }
   };
-  start(input_at(args, 5), at.h);
-  start(input_at(args, 6), at.c);
-  float* const y = output_at(args, 0);
+  start(input_as(args, 5), at.h);
+  start(input_as(args, 6), at.c);
+  float* const y = output_as(args, 0);
   for (size_t i = 0; i < l.steps; ++i) {
     const size_t now = l.directions[d].reverse ? l.steps - 1 - i : i;
     step(machine, l, l.directions[d], at.gates + now * l.batch * l.width(), at);
     if (y != nullptr) std::memcpy(y + (now * l.directions.size() + d) * state, at.h, state * sizeof(float));
   }
-  if (float* const last = output_at(args, 1)) std::memcpy(last + d * state, at.h, state * sizeof(float));
-  if (float* const last = output_at(args, 2)) std::memcpy(last + d * state, at.c, state * sizeof(float));
+  if (float* const last = output_as(args, 1)) std::memcpy(last + d * state, at.h, state * sizeof(float));
+  if (float* const last = output_as(args, 2)) std::memcpy(last + d * state, at.c, state * sizeof(float));
 }
 
 void run_lstm(const Machine& machine, const QuantizedLstm& l, const KernelArgs& args) {
   const Room room(l);
   std::byte* const start = args.workspace.host();
-  const float* const x = input_at(args, 0);
+  const float* const x = input_as(args, 0);
   const ByteRange range = byte_range(machine, x, l.steps * l.batch * l.inputs);  // Of all steps together.
   quantize_rows(machine, x, l.steps * l.batch, l.inputs, range, room.at(start, 0).x);
   for (size_t d = 0; d < l.directions.size(); ++d) {
@@ -133,8 +128,8 @@ void run_lstm(const Machine& machine, const QuantizedLstm& l, const KernelArgs& 
               {at.x, l.steps * l.batch, l.inputs, range.scale, l.directions[d].bias.data(), 0, at.gates});
   }
   const auto run = [&](size_t d) { run_direction(machine, l, d, args, room.at(start, d)); };
-  // Directions need nothing from each other, so threads that take one each never wait for the other's steps. Weights that do not stay
-  // in a core's cache are better shared out among more than two.
+  // Directions need nothing from each other, so threads that take one each never wait for the other's steps. Weights that do not
+  // stay in a core's cache are better shared out among more than two.
   const bool apart = machine.threads() == 2 || l.hidden * l.width() <= machine.l2_bytes();
   if (apart) {
     machine.pool().each(l.directions.size(), run);
@@ -170,7 +165,7 @@ Support supports_lstm(const OpCall& call) {
   }
   for (const size_t i : {size_t{1}, size_t{2}}) {
     const int64_t k = call.input(i).shape[1];
-    if (k > static_cast<int64_t>(most_byte_products)) return no(Reason::Size, "sums of ", k, " products may not fit int32");
+    if (k > static_cast<int64_t>(most_exact_depth)) return no(Reason::Size, "sums of ", k, " products may not fit int32");
   }
   return yes();
 }

@@ -116,16 +116,18 @@ void centre_rows(const Machine& machine, const ByteRows& x, size_t rows, size_t 
 
 int32_t row_sum(const int16_t* row, size_t k) { return std::accumulate(row, row + k, int32_t{0}); }
 
-void multiply_bytes(const Machine& machine, const ByteProduct& product, size_t n, const std::function<void(const ByteBlock&)>& finish) {
-  constexpr size_t most_sums = 8192;              // Of a block: they stay in L1 and L2 until they are finished.
-  constexpr size_t enough = size_t{1} << 18;      // Products that are worth a piece of their own.
+void multiply_bytes(const Machine& machine, const ByteProduct& product, size_t n,
+                    const std::function<void(const ByteBlock&)>& finish) {
+  constexpr size_t most_sums = 8192;          // Of a block: they stay in L1 and L2 until they are finished.
+  constexpr size_t enough = size_t{1} << 18;  // Products that are worth a piece of their own.
   if (product.rows == 0 || n == 0) return;
   const ByteLoops& loops = byte_loops();
   const size_t width = loops.panel_columns;
   const size_t panels = loops.panels(n);
   const size_t row_parts = (product.rows + 47) / 48;
   const size_t rows = (product.rows + row_parts - 1) / row_parts;
-  const size_t group = std::clamp<size_t>(enough / (rows * width * 2 * product.pairs + 1) + 1, 1, std::max<size_t>(most_sums / (rows * width), 1));
+  const size_t group =
+      std::clamp<size_t>(enough / (rows * width * 2 * product.pairs + 1) + 1, 1, std::max<size_t>(most_sums / (rows * width), 1));
   const size_t groups = (panels + group - 1) / group;
   machine.pool().each(row_parts * groups, [&](size_t piece) {
     const size_t row = piece / groups * rows;

@@ -8,9 +8,6 @@
 
 namespace unmoor::cpu {
 
-// The most products of bytes without their zero points whose sum an int32 holds: 255 * 255 * 33025 < 2^31.
-constexpr size_t most_byte_products = 33025;
-
 // A matrix of bytes where it lies, [k,n] or transposed. Unsigned bytes are read as 128 less, and so are zero points.
 struct ByteMatrix {
   const std::byte* data = nullptr;
@@ -31,7 +28,8 @@ inline const int8_t* bytes_of(const Packed& packed) { return reinterpret_cast<co
 // Elements from one row of int16 to the next: rows begin at cache lines, and seldom in the same set of the cache.
 constexpr size_t row_stride(size_t k) { return (k + 31) / 32 * 32 + 32; }
 
-// What DynamicQuantizeLinear would take for n floats: the scale, and the zero point of unsigned bytes. The scale is 0 for zeros alone.
+// What DynamicQuantizeLinear would take for n floats: the scale, and the zero point of unsigned bytes. The scale is 0 for zeros
+// alone.
 struct ByteRange {
   float scale = 0;
   int zero = 0;
@@ -55,11 +53,13 @@ struct ByteBlock {
   const int32_t* sums;
   size_t stride;  // From row to row of the sums.
 };
-// Multiplies on all threads and calls finish(block) for every block of the [product.rows, n] result; calls come from any thread, and
-// blocks do not overlap.
-void multiply_bytes(const Machine& machine, const ByteProduct& product, size_t n, const std::function<void(const ByteBlock&)>& finish);
+// Multiplies on all threads and calls finish(block) for every block of the [product.rows, n] result; calls come from any thread,
+// and blocks do not overlap.
+void multiply_bytes(const Machine& machine, const ByteProduct& product, size_t n,
+                    const std::function<void(const ByteBlock&)>& finish);
 
-// One number for all of n columns, or one for each, as a list of n. Unsigned zero points come out 128 less, as ByteMatrix reads weights.
+// One number for all of n columns, or one for each, as a list of n. Unsigned zero points come out 128 less, as ByteMatrix reads
+// weights.
 void spread_scales(const float* from, size_t count, size_t n, float* to);
 // False if all are 0. `from` null: none are given, which is a 0 for each.
 bool spread_zeros(const std::byte* from, bool is_signed, size_t count, size_t n, int32_t* to);

@@ -18,7 +18,8 @@ constexpr size_t byte_rows = 6;  // Twelve sums, two vectors of B, one of A and 
 #if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
 
 template <size_t R>
-void byte_tile(const ByteProduct& p, const int16_t* a, const int8_t* b, size_t pairs, int32_t* c, size_t c_stride, bool accumulate) {
+void byte_tile(const ByteProduct& p, const int16_t* a, const int8_t* b, size_t pairs, int32_t* c, size_t c_stride,
+               bool accumulate) {
   for (size_t i = 0; i < R; ++i) {
     for (size_t j = 0; j < byte_columns; ++j) {
       int32_t sum = accumulate ? c[i * c_stride + j] : 0;
@@ -57,7 +58,8 @@ HWY_INLINE hn::Vec<D16> both_of(const int16_t* from) {
 }
 
 template <size_t R>
-void byte_tile(const ByteProduct& p, const int16_t* a, const int8_t* b, size_t pairs, int32_t* c, size_t c_stride, bool accumulate) {
+void byte_tile(const ByteProduct& p, const int16_t* a, const int8_t* b, size_t pairs, int32_t* c, size_t c_stride,
+               bool accumulate) {
   VI sums[R][2];
   HWY_UNROLL(8)
   for (size_t i = 0; i < R; ++i) {
@@ -170,6 +172,40 @@ void quantize(const float* x, size_t n, float scale, int low, int high, int16_t*
   std::copy_n(rest, n - i, to + i);
 }
 
+// Up to 64 numbers as bytes; bits is 2 or 4.
+HWY_INLINE void spread_bits(const uint8_t* packed, size_t n, size_t bits, uint8_t* to) {
+  if (bits == 4) {
+    for (size_t i = 0; i < n / 2; ++i) {
+      to[2 * i] = packed[i] & 15U;
+      to[2 * i + 1] = static_cast<uint8_t>(packed[i] >> 4U);
+    }
+    return;
+  }
+  for (size_t i = 0; i < n / 4; ++i) {
+    for (size_t part = 0; part < 4; ++part) to[4 * i + part] = static_cast<uint8_t>(packed[i] >> (2 * part)) & 3U;
+  }
+}
+
+void unpack(const uint8_t* packed, size_t n, size_t bits, float zero, float scale, float* to) {
+  constexpr size_t most = 64;
+  const hn::Rebind<uint8_t, D> narrow;
+  const V less = set(zero);
+  const V by = set(scale);
+  uint8_t bytes[most];
+  for (size_t i = 0; i < n; i += most) {
+    const size_t count = std::min(most, n - i);
+    const uint8_t* from = packed + i * bits / 8;
+    if (bits != 8) {
+      spread_bits(from, count, bits, bytes);
+      from = bytes;
+    }
+    for (size_t j = 0; j < count; j += lanes) {
+      const V number = hn::ConvertTo(D(), hn::PromoteTo(DI(), hn::LoadU(narrow, from + j)));
+      store(hn::Mul(hn::Sub(number, less), by), to + i + j);
+    }
+  }
+}
+
 void lstm(const float* gates, size_t n, float* c, float* h) {
   for (size_t i = 0; i < n; i += lanes) {
     const size_t count = std::min(lanes, n - i);
@@ -184,7 +220,7 @@ void lstm(const float* gates, size_t n, float* c, float* h) {
 }
 
 const ByteLoops& byte_table() {
-  static constexpr ByteLoops table = {byte_columns, byte_multiply, scaled, range, quantize, lstm};
+  static constexpr ByteLoops table = {byte_columns, byte_multiply, scaled, range, quantize, unpack, lstm};
   return table;
 }
 

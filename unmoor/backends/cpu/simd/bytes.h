@@ -5,9 +5,9 @@
 
 namespace unmoor::cpu {
 
-// A[rows,k] B[k,n] of whole numbers, in int32, which wraps around. A's rows hold int16, so far apart as a_stride says, and end in a
-// zero where k is odd. B holds int8 in panels of panel_columns columns, each [pairs][columns][2]: two of k beside each other; zeros
-// fill the last panel, and the last pair where k is odd.
+// A[rows,k] B[k,n] of whole numbers, in int32, which wraps around. A's rows hold int16, so far apart as a_stride says, and end in
+// a zero where k is odd. B holds int8 in panels of panel_columns columns, each [pairs][columns][2]: two of k beside each other;
+// zeros fill the last panel, and the last pair where k is odd.
 struct ByteProduct {
   size_t rows = 0;
   size_t pairs = 0;  // Of k: half of it, rounded up.
@@ -34,6 +34,8 @@ struct ByteLoops {
   void (*range)(const float* x, size_t n, float& low, float& high);
   // to[i] = x[i] / scale, rounded to even ties and limited to [low, high]; 0 for NaN.
   void (*quantize)(const float* x, size_t n, float scale, int low, int high, int16_t* to);
+  // n numbers of 2, 4 or 8 bits, the first in the low bits, as floats: (number - zero) * scale. n is a multiple of 16.
+  void (*unpack)(const uint8_t* packed, size_t n, size_t bits, float zero, float scale, float* to);
   // An LSTM cell's step: gates are input, output, forget and cell, of n floats each. c and h are the cell and the new state.
   void (*lstm)(const float* gates, size_t n, float* c, float* h);
 
