@@ -83,6 +83,13 @@ TEST(CpuQuantized, long_rows_with_one_operand_that_stands_still) {
                    0);
 }
 
+TEST(CpuQuantized, bytes_by_their_own_range_are_the_references) {
+  check_everywhere(
+      {"DynamicQuantizeLinear f32[3,333]~small outputs=3", "DynamicQuantizeLinear f32[100001]~unit outputs=3",
+       "DynamicQuantizeLinear f32[6]{0,2,-3,-2.5,1.34,0.5} outputs=3", "DynamicQuantizeLinear f32[3]{0,0,0} outputs=3"},
+      1e-30);
+}
+
 TEST(CpuQuantized, products_of_many_tiles_and_parts_agree) {
   const std::string deep = " f32[]{0.01} f32[150]~unit! u8[]{128} ";
   check_everywhere(

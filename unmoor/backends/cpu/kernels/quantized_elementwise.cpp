@@ -7,6 +7,7 @@
 #include "unmoor/backends/cpu/kernels/families.h"
 #include "unmoor/backends/cpu/kernels/integers.h"
 #include "unmoor/backends/cpu/kernels/operands.h"
+#include "unmoor/backends/cpu/kernels/quantized_product.h"
 
 namespace unmoor::cpu {
 
@@ -218,6 +219,26 @@ Prepared prepare_concat(const OpCall& call, Device& device) {
   }};
 }
 
+// DynamicQuantizeLinear.
+Prepared prepare_dynamic(const OpCall& call, Device& device) {
+  const auto n = static_cast<size_t>(call.input(0).shape.elements());
+  return {.run = [&machine = machine_of(device), n](Stream&, const KernelArgs& args) {
+    const float* const x = input_as(args, 0);
+    const ByteRange range = byte_range(machine, x, n);
+    if (float* const scale = output_as(args, 1)) *scale = range.scale;
+    if (auto* const zero = output_as<uint8_t>(args, 2)) *zero = static_cast<uint8_t>(range.zero);
+    auto* const y = output_as<uint8_t>(args, 0);
+    if (y == nullptr || n == 0) return;
+    if (range.scale == 0) {
+      std::memset(y, 0, n);
+      return;
+    }
+    machine.pool().ranges(n, size_t{1} << 15, [&](size_t begin, size_t end) {
+      byte_loops().quantize_bytes(x + begin, end - begin, range.scale, range.zero, y + begin);
+    });
+  }};
+}
+
 }  // namespace
 
 void add_quantized_elementwise_kernels(KernelTable& table) {
@@ -253,6 +274,9 @@ void add_quantized_elementwise_kernels(KernelTable& table) {
   }
   table.add("com.microsoft:QLinearConcat",
             {.name = "cpu.qlinearconcat.table", .supports = supports_concat, .prepare = prepare_concat});
+  table.add("DynamicQuantizeLinear", {.name = "cpu.dynamicquantizelinear.vector",
+                                      .supports = [](const OpCall& call) { return inputs_are(call, {DType::F32}); },
+                                      .prepare = prepare_dynamic});
 }
 
 }  // namespace unmoor::cpu

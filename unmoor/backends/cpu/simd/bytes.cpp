@@ -154,22 +154,39 @@ void range(const float* x, size_t n, float& low, float& high) {
   }
 }
 
-void quantize(const float* x, size_t n, float scale, int low, int high, int16_t* to) {
-  const hn::Rebind<int16_t, D> narrow;
-  const V by = set(scale);
-  const V least = set(static_cast<float>(low));
-  const V most = set(static_cast<float>(high));
-  const auto one = [&](V value) HWY_ATTR {
-    value = hn::Div(value, by);
-    value = hn::IfThenElse(hn::Eq(value, value), value, hn::Zero(D()));
-    return hn::DemoteTo(narrow, hn::NearestInt(at_most(at_least(value, least), most)));
-  };
+// x / scale, limited to [low, high] and rounded.
+struct Quotient {
+  V scale, low, high;
+  HWY_INLINE VI operator()(V x) const {
+    x = hn::Div(x, scale);
+    x = hn::IfThenElse(hn::Eq(x, x), x, hn::Zero(D()));
+    return hn::NearestInt(at_most(at_least(x, low), high));
+  }
+};
+
+template <class T>
+HWY_INLINE void quantize_to(const float* x, size_t n, const Quotient& quotient, int zero, T* to) {
+  const hn::Rebind<T, D> narrow;
+  const VI plus = hn::Set(DI(), zero);
+  const auto one = [&](V value) HWY_ATTR { return hn::DemoteTo(narrow, hn::Add(quotient(value), plus)); };
   size_t i = 0;
   for (; i + lanes <= n; i += lanes) hn::StoreU(one(load(x + i)), narrow, to + i);
   if (i == n) return;
-  HWY_ALIGN int16_t rest[lanes];
-  hn::Store(one(load_n(x + i, n - i)), narrow, rest);
+  HWY_ALIGN T rest[lanes];
+  hn::StoreU(one(load_n(x + i, n - i)), narrow, rest);
   std::copy_n(rest, n - i, to + i);
+}
+
+HWY_INLINE Quotient quotient_of(float scale, int low, int high) {
+  return {set(scale), set(static_cast<float>(low)), set(static_cast<float>(high))};
+}
+
+void quantize(const float* x, size_t n, float scale, int low, int high, int16_t* to) {
+  quantize_to(x, n, quotient_of(scale, low, high), 0, to);
+}
+
+void quantize_bytes(const float* x, size_t n, float scale, int zero, uint8_t* to) {
+  quantize_to(x, n, quotient_of(scale, -zero, 255 - zero), zero, to);
 }
 
 // Up to 64 numbers as bytes; bits is 2 or 4.
@@ -220,7 +237,7 @@ void lstm(const float* gates, size_t n, float* c, float* h) {
 }
 
 const ByteLoops& byte_table() {
-  static constexpr ByteLoops table = {byte_columns, byte_multiply, scaled, range, quantize, unpack, lstm};
+  static constexpr ByteLoops table = {byte_columns, byte_multiply, scaled, range, quantize, quantize_bytes, unpack, lstm};
   return table;
 }
 
