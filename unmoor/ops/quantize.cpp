@@ -307,7 +307,8 @@ ByteScale byte_scale_of(std::span<const double> x, DType dtype) {
   ByteScale range;
   range.scale = rounded(dtype, (high - low) / 255);
   // An input of zeros alone has no scale; the specification leaves its zero point open.
-  range.zero = range.scale == 0 ? 0 : std::clamp(std::nearbyint(rounded(dtype, -low / range.scale)), 0.0, 255.0);
+  const double place = range.scale == 0 ? 0 : rounded(dtype, -low / range.scale);
+  range.zero = std::isnan(place) ? 0 : std::clamp(std::nearbyint(place), 0.0, 255.0);  // NaN where the range is infinite.
   return range;
 }
 
@@ -350,7 +351,7 @@ Op dynamic_quantize() {
   op.cost = cost_per_input(5);
   op.rounding = Rounding::Quantise;
   op.category = Category::Quantization;
-  op.cases = {"T[2,3,4]~small outputs=3", "T[257]~positive outputs=3", "f32[6]{0,2,-3,-2.5,1.34,0.5} outputs=3",
+  op.cases = {"f32[4]{-inf,0,1,3}", "f32[4]{inf,0,1,3}", "T[2,3,4]~small outputs=3", "T[257]~positive outputs=3", "f32[6]{0,2,-3,-2.5,1.34,0.5} outputs=3",
               "f32[3]{0,0,0} outputs=3", "f32[3]{-1,-2,-5} outputs=3"};
   return op;
 }

@@ -183,8 +183,8 @@ Prepared prepare_dynamic(const OpCall& call, Device& device) {
       high = std::max(high, static_cast<double>(most));
     }
     const auto scale = static_cast<float>((high - low) / 255);
-    const float zero =
-        scale == 0 ? 0.0F : std::clamp(std::nearbyint(static_cast<float>(-low / static_cast<double>(scale))), 0.0F, 255.0F);
+    const float place = scale == 0 ? 0.0F : static_cast<float>(-low / static_cast<double>(scale));
+    const float zero = std::isnan(place) ? 0.0F : std::clamp(std::nearbyint(place), 0.0F, 255.0F);  // NaN where the range is infinite.
     if (float* const to = output_as(args, 1)) *to = scale;
     if (auto* const to = output_as<uint8_t>(args, 2)) *to = static_cast<uint8_t>(zero);
     auto* const y = output_as<uint8_t>(args, 0);
