@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <array>
 #include <cmath>
 #include <cstring>
@@ -96,7 +97,16 @@ template <class Combine>
 void combine_row(const Values& a, const Values& b, const Quantizer& quantizer, const uint8_t* x, size_t x_step, const uint8_t* z,
                  size_t z_step, size_t n, uint8_t* y, const Combine& combine) {
   if (x_step != 0 && z_step != 0) {
-    for (size_t i = 0; i < n; ++i) y[i] = quantizer(combine(a[x[i]], b[z[i]]));
+    constexpr size_t most = 128;
+    std::array<double, most> combined;
+    std::array<int32_t, most> whole;
+    const double low = (quantizer.is_signed ? -128 : 0) - quantizer.zero;
+    for (size_t i = 0; i < n; i += most) {
+      const size_t count = std::min(most, n - i);
+      for (size_t k = 0; k < count; ++k) combined[k] = combine(a[x[i + k]], b[z[i + k]]);
+      byte_loops().quantize_doubles(combined.data(), count, quantizer.scale, low, low + 255, quantizer.zero, whole.data());
+      for (size_t k = 0; k < count; ++k) y[i + k] = static_cast<uint8_t>(whole[k] & 0xff);
+    }
     return;
   }
   if (n < 512) {

@@ -189,6 +189,26 @@ void quantize_bytes(const float* x, size_t n, float scale, int zero, uint8_t* to
   quantize_to(x, n, quotient_of(scale, -zero, 255 - zero), zero, to);
 }
 
+void quantize_doubles(const double* x, size_t n, double scale, double low, double high, double zero, int32_t* to) {
+  const hn::ScalableTag<double> d;
+  const hn::Rebind<int32_t, hn::ScalableTag<double>> narrow;
+  const size_t step = hn::Lanes(d);
+  const auto one = [&](const double* from) HWY_ATTR {
+    auto value = hn::Div(hn::LoadU(d, from), hn::Set(d, scale));
+    value = hn::IfThenElse(hn::Eq(value, value), value, hn::Zero(d));
+    value = hn::Min(hn::Max(value, hn::Set(d, low)), hn::Set(d, high));
+    return hn::DemoteTo(narrow, hn::Add(hn::Round(value), hn::Set(d, zero)));
+  };
+  size_t i = 0;
+  for (; i + step <= n; i += step) hn::StoreU(one(x + i), narrow, to + i);
+  if (i == n) return;
+  double in[HWY_LANES(double)] = {};
+  int32_t out[HWY_LANES(double)];
+  std::copy_n(x + i, n - i, in);
+  hn::StoreU(one(in), narrow, out);
+  std::copy_n(out, n - i, to + i);
+}
+
 // Up to 64 numbers as bytes; bits is 2 or 4.
 HWY_INLINE void spread_bits(const uint8_t* packed, size_t n, size_t bits, uint8_t* to) {
   if (bits == 4) {
@@ -237,7 +257,8 @@ void lstm(const float* gates, size_t n, float* c, float* h) {
 }
 
 const ByteLoops& byte_table() {
-  static constexpr ByteLoops table = {byte_columns, byte_multiply, scaled, range, quantize, quantize_bytes, unpack, lstm};
+  static constexpr ByteLoops table = {byte_columns,   byte_multiply,    scaled, range, quantize,
+                                      quantize_bytes, quantize_doubles, unpack, lstm};
   return table;
 }
 

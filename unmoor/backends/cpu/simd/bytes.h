@@ -36,6 +36,8 @@ struct ByteLoops {
   void (*quantize)(const float* x, size_t n, float scale, int low, int high, int16_t* to);
   // The same, plus the zero point, as bytes: limited to 0 … 255.
   void (*quantize_bytes)(const float* x, size_t n, float scale, int zero, uint8_t* to);
+  // to[i] = x[i] / scale, rounded to even ties and limited to whole [low, high], plus zero; NaN becomes zero.
+  void (*quantize_doubles)(const double* x, size_t n, double scale, double low, double high, double zero, int32_t* to);
   // n numbers of 2, 4 or 8 bits, the first in the low bits, as floats: (number - zero) * scale. n is a multiple of 16.
   void (*unpack)(const uint8_t* packed, size_t n, size_t bits, float zero, float scale, float* to);
   // An LSTM cell's step: gates are input, output, forget and cell, of n floats each. c and h are the cell and the new state.
