@@ -351,7 +351,7 @@ Op dynamic_quantize() {
   op.cost = cost_per_input(5);
   op.rounding = Rounding::Quantise;
   op.category = Category::Quantization;
-  op.cases = {"f32[4]{-inf,0,1,3}", "f32[4]{inf,0,1,3}", "T[2,3,4]~small outputs=3", "T[257]~positive outputs=3", "f32[6]{0,2,-3,-2.5,1.34,0.5} outputs=3",
+  op.cases = {"f32[4]{-inf,0,1,3} outputs=3", "f32[4]{inf,0,1,3} outputs=3", "T[2,3,4]~small outputs=3", "T[257]~positive outputs=3", "f32[6]{0,2,-3,-2.5,1.34,0.5} outputs=3",
               "f32[3]{0,0,0} outputs=3", "f32[3]{-1,-2,-5} outputs=3"};
   return op;
 }
