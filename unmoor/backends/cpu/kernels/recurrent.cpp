@@ -93,7 +93,12 @@ void gru_step(const Recurrent& r, size_t direction, float* gates, const Places& 
   }
 }
 
-void run_direction(const Recurrent& r, size_t direction, const KernelArgs& args, const Places& at) {
+// What the input gives to the gates of all steps.
+void run_input(const Recurrent& r, size_t direction, const KernelArgs& args, const Places& at) {
+  r.input[direction].run({input_at(args, 0), nullptr, floats_of(r.input_bias) + direction * r.width(), nullptr, at.gates, at.products});
+}
+
+void run_steps(const Recurrent& r, size_t direction, const KernelArgs& args, const Places& at) {
   const size_t state = r.batch * r.hidden;
   const bool lstm = r.gates == 4;
   const auto start = [&](const float* from, float* to) {
@@ -105,7 +110,6 @@ void run_direction(const Recurrent& r, size_t direction, const KernelArgs& args,
   };
   start(input_at(args, 5), at.h);
   if (lstm) start(input_at(args, 6), at.c);
-  r.input[direction].run({input_at(args, 0), nullptr, floats_of(r.input_bias) + direction * r.width(), nullptr, at.gates, at.products});
   const bool reverse = direction == 1 || r.backward;
   float* const y = output_at(args, 0);
   for (size_t i = 0; i < r.steps; ++i) {
@@ -185,21 +189,25 @@ Prepared prepare_recurrent(const OpCall& call, Device& device) {
     products = std::max(products, r.candidate[d].workspace_bytes());
   }
   pack_biases(r, call.constant(3));
-  const size_t own_floats = r.gate_floats() + 3 * r.state_floats();
+  const size_t own_floats = r.gate_floats() + 3 * r.state_floats() + (products + 63) / 64 * 64 / sizeof(float);
+  const size_t workspace = r.directions * own_floats * sizeof(float);
   std::vector<bool> unused(call.input_count(), false);
   for (size_t i = 1; i < std::min<size_t>(unused.size(), 4); ++i) unused[i] = true;
   // Shared by the copies of the function below.
   const auto shared = std::make_shared<const Recurrent>(std::move(r));
   return {.run =
-              [shared, own_floats](Stream&, const KernelArgs& args) {
-                auto* const start = reinterpret_cast<float*>(args.workspace.host());
-                float* const states = start + shared->gate_floats();
-                const size_t step = shared->state_floats();
-                for (size_t d = 0; d < shared->directions; ++d) {
-                  run_direction(*shared, d, args, {start, states, states + step, states + 2 * step, start + own_floats});
-                }
+              [shared, own_floats, &machine](Stream&, const KernelArgs& args) {
+                const auto places = [&](size_t d) {
+                  float* const gates = reinterpret_cast<float*>(args.workspace.host()) + d * own_floats;
+                  float* const states = gates + shared->gate_floats();
+                  const size_t step = shared->state_floats();
+                  return Places{gates, states, states + step, states + 2 * step, states + 3 * step};
+                };
+                for (size_t d = 0; d < shared->directions; ++d) run_input(*shared, d, args, places(d));
+                // Steps wait for each other, directions do not.
+                machine.pool().each(shared->directions, [&](size_t d) { run_steps(*shared, d, args, places(d)); });
               },
-          .workspace_bytes = own_floats * sizeof(float) + products,
+          .workspace_bytes = workspace,
           .unused_inputs = unused};
 }
 
