@@ -17,6 +17,7 @@
 #include <utility>
 #include <vector>
 
+#include "unmoor/base/descriptor.h"
 #include "unmoor/base/error.h"
 #include "unmoor/base/file_pages.h"
 
@@ -26,22 +27,6 @@ namespace {
 [[noreturn]] void fail_on(std::string_view what, const std::string& path) {
   fail(ErrorKind::Io, what, " '", path, "': ", std::generic_category().message(errno));
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-  // False if the system only now says that it could not write.
-  bool close() { return ::close(std::exchange(number_, -1)) == 0; }
-
- private:
-  int number_;
-};
 
 constexpr int reading = O_RDONLY | O_CLOEXEC | O_NONBLOCK;  // Without waiting for somebody who writes into a pipe.
 

@@ -11,6 +11,7 @@
 #include <cstring>
 #include <system_error>
 
+#include "unmoor/base/descriptor.h"
 #include "unmoor/base/error.h"
 
 namespace unmoor::cpu {
@@ -38,20 +39,6 @@ FastHash check_of(Header header, std::span<const PackedFile::Weights> table) {
   header.check = {};
   return fast_hash(std::as_bytes(table), fast_hash(std::as_bytes(std::span(&header, 1))));
 }
-
-class Descriptor {
- public:
-  explicit Descriptor(int number) : number_(number) {}
-  ~Descriptor() {
-    if (number_ >= 0) ::close(number_);
-  }
-  Descriptor(const Descriptor&) = delete;
-  Descriptor& operator=(const Descriptor&) = delete;
-  int number() const { return number_; }
-
- private:
-  int number_;
-};
 
 std::string system_reason() { return std::generic_category().message(errno); }
 
