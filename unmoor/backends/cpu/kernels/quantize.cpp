@@ -157,53 +157,12 @@ Prepared prepare_dequantize(const OpCall& call, Device& device) {
   }};
 }
 
-// The scale and zero point that x's own range, with 0 in it, asks for.
-Prepared prepare_dynamic(const OpCall& call, Device& device) {
-  return {.run = [&machine = machine_of(device), n = static_cast<size_t>(call.input(0).shape.elements())](
-                     Stream&, const KernelArgs& args) {
-    const float* const x = input_as(args, 0);
-    constexpr size_t block = 8192;
-    const size_t blocks = (n + block - 1) / block;
-    std::vector<std::pair<float, float>> ranges(blocks);
-    machine.pool().ranges(blocks, 4, [&](size_t begin, size_t end) {
-      for (size_t b = begin; b < end; ++b) {
-        float low = 0;
-        float high = 0;
-        for (size_t i = b * block; i < std::min((b + 1) * block, n); ++i) {
-          low = x[i] < low ? x[i] : low;
-          high = x[i] > high ? x[i] : high;
-        }
-        ranges[b] = {low, high};
-      }
-    });
-    double low = 0;
-    double high = 0;
-    for (const auto& [least, most] : ranges) {
-      low = std::min(low, static_cast<double>(least));
-      high = std::max(high, static_cast<double>(most));
-    }
-    const auto scale = static_cast<float>((high - low) / 255);
-    const float place = scale == 0 ? 0.0F : static_cast<float>(-low / static_cast<double>(scale));
-    const float zero = std::isnan(place) ? 0.0F : std::clamp(std::nearbyint(place), 0.0F, 255.0F);  // NaN where the range is infinite.
-    if (float* const to = output_as(args, 1)) *to = scale;
-    if (auto* const to = output_as<uint8_t>(args, 2)) *to = static_cast<uint8_t>(zero);
-    auto* const y = output_as<uint8_t>(args, 0);
-    if (y == nullptr) return;
-    machine.pool().ranges(n, 16384, [&](size_t begin, size_t end) {
-      for (size_t i = begin; i < end; ++i) y[i] = quantized<uint8_t>(scale == 0 ? 0.0F : x[i] / scale, zero);
-    });
-  }};
-}
-
 }  // namespace
 
 void add_quantize_kernels(KernelTable& table) {
   table.add("QuantizeLinear", {.name = "cpu.quantizelinear.runs", .supports = supports_quantize, .prepare = prepare_quantize});
   table.add("DequantizeLinear",
             {.name = "cpu.dequantizelinear.runs", .supports = supports_dequantize, .prepare = prepare_dequantize});
-  table.add("DynamicQuantizeLinear", {.name = "cpu.dynamicquantizelinear.range",
-                                      .supports = [](const OpCall& call) { return inputs_are(call, {DType::F32}); },
-                                      .prepare = prepare_dynamic});
 }
 
 }  // namespace unmoor::cpu
