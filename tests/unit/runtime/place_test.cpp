@@ -1,0 +1,44 @@
+#include <algorithm>
+
+#include "tests/unit/passes/sketch.h"
+#include "unmoor/backends/cpu/cpu.h"
+#include "unmoor/backends/reference/reference.h"
+#include "unmoor/runtime/plan.h"
+
+namespace unmoor {
+namespace {
+
+using test::Sketch;
+
+std::vector<std::string> kernels(const Graph& graph, const std::shared_ptr<Device>& device, bool fuse = true) {
+  const auto plan = make_plan(graph, {device}, {.passes = {.fuse = fuse}});
+  std::vector<std::string> names;
+  for (const Placement& placement : plan->placements) names.push_back(placement.kernel);
+  return names;
+}
+
+Graph attention() {
+  Sketch s;
+  const ValueId q = s.input("q", {1, 2, 5, 8});
+  return s.done({s.node("Attention", {q, s.input("k", {1, 2, 7, 8}), s.input("v", {1, 2, 7, 8})})});
+}
+
+TEST(Place, what_only_the_plain_path_has_is_taken_apart_where_the_parts_have_kernels) {
+  EXPECT_EQ(kernels(attention(), make_cpu_backend()->open(0)), std::vector<std::string>{"cpu.attention.fused"});
+}
+
+TEST(Place, it_stays_whole_where_the_files_values_are_to_stay_visible) {
+  EXPECT_EQ(kernels(attention(), make_cpu_backend()->open(0), false), std::vector<std::string>{"cpu.generic"});
+}
+
+TEST(Place, the_reference_takes_nothing_apart) { EXPECT_EQ(kernels(attention(), make_reference_backend()->open(0)).size(), 1U); }
+
+// Parts with kernels only for some of them would cost more than they save: the logarithm of a float64 has none.
+TEST(Place, it_stays_whole_where_a_part_has_no_kernel) {
+  Sketch s;
+  const ValueId x = s.input("x", {3, 4}, DType::F64);
+  EXPECT_EQ(kernels(s.done({s.node("LogSoftmax", {x})}), make_cpu_backend()->open(0)), std::vector<std::string>{"cpu.generic"});
+}
+
+}  // namespace
+}  // namespace unmoor
