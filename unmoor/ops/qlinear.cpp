@@ -47,6 +47,7 @@ struct Meaning {
 
 void check_parameters(const OpCall& call, const Meaning& meaning, const Layout& layout) {
   for (const size_t x : layout.quantized) {
+    for (const size_t i : {x, x + 1}) static_cast<void>(call.input(i));  // Neither may be absent, variadic inputs included.
     require_single(call, x + 1);
     require_single(call, x + 2);
     if (call.has(x + 2) && call.input(x + 2).dtype != call.input(x).dtype) {

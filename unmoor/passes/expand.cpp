@@ -2,6 +2,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/ops/builder.h"
+#include "unmoor/passes/in_float32.h"
 #include "unmoor/passes/pass.h"
 #include "unmoor/passes/rewrite.h"
 
@@ -24,16 +25,16 @@ Graph without_nodes(const Graph& graph) {
   return result;
 }
 
-// Appends the expansion of a node, whose inputs are already in their new places. Returns what stands for its outputs.
-std::vector<ValueId> append_expansion(Graph& graph, const Node& node) {
+// Builds what replaces a node, whose inputs are already in their new places. Returns what stands for its outputs.
+std::vector<ValueId> append_replacement(Graph& graph, const Node& node, const Replacement& replacement) {
   const OpCall call = call_for(graph, node);
   GraphBuilder builder(graph, call, node.inputs);
-  all_ops().find(node.op)->expand(builder);
+  replacement(builder);
   std::vector<ValueId> outputs = builder.outputs();
   outputs.resize(node.outputs.size(), no_value);
   for (size_t i = 0; i < outputs.size(); ++i) {
     if (outputs[i] == no_value && call.wants_output(i)) {
-      fail(ErrorKind::Internal, "the expansion of ", node.op, " leaves out output ", i);
+      fail(ErrorKind::Internal, "what replaces ", node.op, " leaves out output ", i);
     }
   }
   return outputs;
@@ -47,19 +48,26 @@ bool has_expansion(const Node& node) {
 }
 
 Graph with_expanded(const Graph& graph, const std::vector<NodeId>& nodes) {
-  std::vector<bool> wanted(graph.nodes().size());
-  for (const NodeId id : nodes) wanted.at(static_cast<size_t>(id)) = true;
+  std::map<NodeId, Replacement> replacements;
+  for (const NodeId id : nodes) {
+    if (has_expansion(graph.node(id))) replacements[id] = all_ops().find(graph.node(id).op)->expand;
+  }
+  return with_replaced(graph, replacements);
+}
+
+Graph with_replaced(const Graph& graph, const std::map<NodeId, Replacement>& replacements) {
   Graph result = without_nodes(graph);
   std::vector<ValueId> places(graph.values().size());
   for (size_t i = 0; i < places.size(); ++i) places[i] = ValueId{static_cast<uint32_t>(i)};
   for (size_t i = 0; i < graph.nodes().size(); ++i) {
     Node node = graph.nodes()[i];
     for (ValueId& id : node.inputs) id = id == no_value ? no_value : places[Graph::index(id)];
-    if (!wanted[i] || !has_expansion(node)) {
+    const auto replacement = replacements.find(NodeId{static_cast<uint32_t>(i)});
+    if (replacement == replacements.end()) {
       result.add_node(std::move(node));
       continue;
     }
-    const auto outputs = append_expansion(result, node);
+    const auto outputs = append_replacement(result, node, replacement->second);
     for (size_t k = 0; k < outputs.size(); ++k) {
       if (node.outputs[k] == no_value) continue;
       places[Graph::index(node.outputs[k])] = outputs[k];
@@ -69,7 +77,8 @@ Graph with_expanded(const Graph& graph, const std::vector<NodeId>& nodes) {
       made.origin = graph.value(node.outputs[k]).origin;
     }
   }
-  for (size_t i = 0; i < graph.outputs().size(); ++i) result.mark_output(places[Graph::index(graph.outputs()[i])], graph.output_names()[i]);
+  for (size_t i = 0; i < graph.outputs().size(); ++i)
+    result.mark_output(places[Graph::index(graph.outputs()[i])], graph.output_names()[i]);
   Rewriter r(result);
   r.remove_dead();
   return r.finish();

@@ -6,6 +6,8 @@
 #include "unmoor/base/error.h"
 #include "unmoor/base/memory.h"
 #include "unmoor/ops/builder.h"
+#include "unmoor/ops/onnx_dtype.h"
+#include "unmoor/passes/in_float32.h"
 #include "unmoor/passes/infer.h"
 #include "unmoor/runtime/generation.h"
 
@@ -157,21 +159,48 @@ bool expansion_fits(const OpCall& call, const Device& device, bool own, size_t d
   return true;
 }
 
-// Nodes that the device refuses, or leaves to its generic kernel although it has kernels for all that they are made of. Steps of
-// a quantisation stay whole: in parts they may round to the other side.
-std::vector<NodeId> to_expand(const Graph& graph, const std::vector<Placement>& placements, const Device& device,
-                              const PlanOptions& options) {
+// The call in float32 where the device has kernels of its own for that and for the way there and back. Both keep the value in
+// float32 while they compute it, so it costs nothing but two conversions.
+std::shared_ptr<const Float32Call> fits_in_float32(const OpCall& call, const Device& device) {
+  auto wide = in_float32(call);
+  if (wide == nullptr || !has_own_kernel(wide->call, device)) return nullptr;
+  const auto casts = [&device](const Type& from, const Type& to) {
+    const auto* const wanted = std::get_if<TensorType>(&to);
+    if (wanted == nullptr || wanted->dtype == std::get<TensorType>(from).dtype) return true;
+    Node cast;
+    cast.op = "Cast";
+    cast.attributes["to"] = onnx_number(wanted->dtype);
+    cast.outputs = {ValueId{0}};
+    return has_own_kernel(OpCall{cast, {from}, {to}, {nullptr}}, device);
+  };
+  for (size_t i = 0; i < call.inputs.size(); ++i) {
+    if (call.inputs[i] && call.constant(i) == nullptr && !casts(*call.inputs[i], *wide->call.inputs[i])) return nullptr;
+  }
+  for (size_t i = 0; i < call.outputs.size(); ++i) {
+    if (call.wants_output(i) && !casts(wide->call.outputs[i], call.outputs[i])) return nullptr;
+  }
+  return wide;
+}
+
+// What nodes become that the device refuses, or leaves to its generic kernel although it has kernels for the same in float32 or
+// for all that they are made of. Steps of a quantisation stay whole: in parts they may round to the other side.
+std::map<NodeId, Replacement> to_replace(const Graph& graph, const std::vector<Placement>& placements, const Device& device,
+                                         const PlanOptions& options) {
   const Kernel* const generic = device.kernels().all().empty() || !options.passes.fuse ? nullptr : device.kernels().generic();
-  std::vector<NodeId> result;
+  std::map<NodeId, Replacement> result;
   for (const Placement& placement : placements) {
     const Node& node = graph.node(placement.node);
-    if (is_control_flow(node) || !has_expansion(node)) continue;
+    const Op* const op = all_ops().find(node.op);
+    if (is_control_flow(node) || op == nullptr) continue;
     const bool own = placement.device == 0;
-    if (own &&
-        (generic == nullptr || placement.kernel != generic->name || all_ops().find(node.op)->rounding == Rounding::Quantise))
-      continue;
+    if (own && (generic == nullptr || placement.kernel != generic->name || op->rounding == Rounding::Quantise)) continue;
     const OpCall call = call_for(graph, node);
-    if (has_known_types(call) && expansion_fits(call, device, own, expansion_depth)) result.push_back(placement.node);
+    if (!has_known_types(call)) continue;
+    if (const auto wide = fits_in_float32(call, device)) {
+      result[placement.node] = [wide](GraphBuilder& builder) { build_in_float32(*wide, builder); };
+    } else if (has_expansion(node) && expansion_fits(call, device, own, expansion_depth)) {
+      result[placement.node] = op->expand;
+    }
   }
   return result;
 }
@@ -333,12 +362,12 @@ PlacedGraph place(Graph graph, const std::vector<std::shared_ptr<Device>>& devic
   PlacedGraph placed;
   for (size_t round = 0;; ++round) {
     placed.placements = Placer(graph, devices, options, from_expansion).run();
-    const auto expandable =
-        round < expansion_depth ? to_expand(graph, placed.placements, *devices[0], options) : std::vector<NodeId>();
-    if (expandable.empty()) break;
+    if (round == expansion_depth) break;
+    const auto replacements = to_replace(graph, placed.placements, *devices[0], options);
+    if (replacements.empty()) break;
     std::set<std::string> before;
     for (const Node& node : graph.nodes()) before.insert(node.name);
-    graph = with_expanded(graph, expandable);
+    graph = with_replaced(graph, replacements);
     if (options.passes.fuse)
       graph = optimized(graph, {.takes = [&](const OpCall& call) { return has_own_kernel(call, *devices[0]); }});
     for (const Node& node : graph.nodes()) {

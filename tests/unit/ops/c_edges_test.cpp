@@ -202,6 +202,10 @@ TEST(Outputs, of_a_dtype_that_the_operator_cannot_make_are_refused) {
   EXPECT_THAT(refusal("HannWindow i64[]{4} output_datatype=bool"), HasSubstr("cannot be bool"));
 }
 
+TEST(QLinearConcat, wants_a_scale_for_every_tensor) {
+  EXPECT_THAT(refusal("com.microsoft:QLinearConcat f32[]{0.1} u8[]{3} u8[2,3] - u8[]{5} axis=0"), HasSubstr("absent"));
+}
+
 TEST(Expansion, of_a_split_leaves_out_what_nobody_wants) {
   const Made made = make("Split f32[6] i64[3]{1,2,3}! outputs=3");
   Node node = made.built.graph.node(NodeId{0});

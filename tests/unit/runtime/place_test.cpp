@@ -40,5 +40,33 @@ TEST(Place, it_stays_whole_where_a_part_has_no_kernel) {
   EXPECT_EQ(kernels(s.done({s.node("LogSoftmax", {x})}), make_cpu_backend()->open(0)), std::vector<std::string>{"cpu.generic"});
 }
 
+Graph sigmoid_of(DType dtype) {
+  Sketch s;
+  return s.done({s.node("Sigmoid", {s.input("x", {3, 4}, dtype)})});
+}
+
+TEST(Place, sixteen_bit_operators_run_in_float32_between_casts) {
+  const std::vector<std::string> wanted{"cpu.cast.loop", "cpu.sigmoid.vector", "cpu.cast.loop"};
+  EXPECT_EQ(kernels(sigmoid_of(DType::F16), make_cpu_backend()->open(0)), wanted);
+  EXPECT_EQ(kernels(sigmoid_of(DType::BF16), make_cpu_backend()->open(0)), wanted);
+}
+
+TEST(Place, sixteen_bit_weights_are_converted_once) {
+  Sketch s;
+  const ValueId x = s.input("x", {3, 4}, DType::F16);
+  const ValueId w = s.constant(Tensor(TensorType{DType::F16, Shape{4, 8}}));
+  const auto plan = make_plan(s.done({s.node("MatMul", {x, w})}), {make_cpu_backend()->open(0)}, {});
+  ASSERT_EQ(plan->placements.size(), 3U);
+  EXPECT_EQ(plan->placements[1].kernel, "cpu.matmul.packed");
+}
+
+// A step of a quantisation rounds the 16-bit value it is given.
+TEST(Place, quantisation_keeps_its_dtype) {
+  Sketch s;
+  const ValueId x = s.input("x", {3, 4}, DType::F16);
+  const ValueId scale = s.input("scale", {}, DType::F16);
+  EXPECT_EQ(kernels(s.done({s.node("QuantizeLinear", {x, scale})}), make_cpu_backend()->open(0)).size(), 1U);
+}
+
 }  // namespace
 }  // namespace unmoor

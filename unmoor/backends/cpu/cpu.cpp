@@ -96,6 +96,7 @@ KernelTable make_kernels(bool winograd) {
   add_roi_kernels(table);
   add_rotary_kernels(table);
   add_quantize_kernels(table);
+  add_integer_bytes_kernels(table);
   add_integer_product_kernels(table);
   add_integer_conv_kernels(table);
   add_signal_kernels(table);

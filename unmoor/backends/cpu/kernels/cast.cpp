@@ -3,6 +3,7 @@
 
 #include "unmoor/backends/cpu/kernels/families.h"
 #include "unmoor/backends/cpu/machine.h"
+#include "unmoor/backends/cpu/simd/half.h"
 #include "unmoor/tensor/convert.h"
 
 namespace unmoor::cpu {
@@ -61,31 +62,68 @@ Loop loop_to(DType to) {
   // 64-bit integers round once to the small floats, which the way over double would not.
   constexpr bool wide = std::is_same_v<From, int64_t>;
   switch (to) {
-    case DType::F32: return loop<From, float>;
-    case DType::F64: return loop<From, double>;
-    case DType::I32: return loop<From, int32_t>;
-    case DType::I64: return loop<From, int64_t>;
-    case DType::U8: return loop<From, uint8_t>;
-    case DType::I8: return loop<From, int8_t>;
-    case DType::Bool: return loop<From, Truth>;
-    case DType::F16: return wide ? nullptr : Loop(loop<From, Half>);
-    case DType::BF16: return wide ? nullptr : Loop(loop<From, Brain>);
-    default: return nullptr;
+    case DType::F32:
+      return loop<From, float>;
+    case DType::F64:
+      return loop<From, double>;
+    case DType::I32:
+      return loop<From, int32_t>;
+    case DType::I64:
+      return loop<From, int64_t>;
+    case DType::U8:
+      return loop<From, uint8_t>;
+    case DType::I8:
+      return loop<From, int8_t>;
+    case DType::Bool:
+      return loop<From, Truth>;
+    case DType::F16:
+      return wide ? nullptr : Loop(loop<From, Half>);
+    case DType::BF16:
+      return wide ? nullptr : Loop(loop<From, Brain>);
+    default:
+      return nullptr;
   }
 }
 
+void widen_f16(const std::byte* from, std::byte* to, size_t begin, size_t end) {
+  half_loops().from_f16(reinterpret_cast<const uint16_t*>(from) + begin, end - begin, reinterpret_cast<float*>(to) + begin);
+}
+void narrow_f16(const std::byte* from, std::byte* to, size_t begin, size_t end) {
+  half_loops().to_f16(reinterpret_cast<const float*>(from) + begin, end - begin, reinterpret_cast<uint16_t*>(to) + begin);
+}
+void widen_bf16(const std::byte* from, std::byte* to, size_t begin, size_t end) {
+  half_loops().from_bf16(reinterpret_cast<const uint16_t*>(from) + begin, end - begin, reinterpret_cast<float*>(to) + begin);
+}
+void narrow_bf16(const std::byte* from, std::byte* to, size_t begin, size_t end) {
+  half_loops().to_bf16(reinterpret_cast<const float*>(from) + begin, end - begin, reinterpret_cast<uint16_t*>(to) + begin);
+}
+
 Loop find_loop(DType from, DType to) {
+  if (from == DType::F16 && to == DType::F32) return widen_f16;
+  if (from == DType::F32 && to == DType::F16) return narrow_f16;
+  if (from == DType::BF16 && to == DType::F32) return widen_bf16;
+  if (from == DType::F32 && to == DType::BF16) return narrow_bf16;
   switch (from) {
-    case DType::F32: return loop_to<float>(to);
-    case DType::F64: return loop_to<double>(to);
-    case DType::I32: return loop_to<int32_t>(to);
-    case DType::I64: return loop_to<int64_t>(to);
-    case DType::U8: return loop_to<uint8_t>(to);
-    case DType::I8: return loop_to<int8_t>(to);
-    case DType::Bool: return loop_to<Truth>(to);
-    case DType::F16: return loop_to<Half>(to);
-    case DType::BF16: return loop_to<Brain>(to);
-    default: return nullptr;
+    case DType::F32:
+      return loop_to<float>(to);
+    case DType::F64:
+      return loop_to<double>(to);
+    case DType::I32:
+      return loop_to<int32_t>(to);
+    case DType::I64:
+      return loop_to<int64_t>(to);
+    case DType::U8:
+      return loop_to<uint8_t>(to);
+    case DType::I8:
+      return loop_to<int8_t>(to);
+    case DType::Bool:
+      return loop_to<Truth>(to);
+    case DType::F16:
+      return loop_to<Half>(to);
+    case DType::BF16:
+      return loop_to<Brain>(to);
+    default:
+      return nullptr;
   }
 }
 
@@ -98,7 +136,8 @@ Support supports_cast(const OpCall& call) {
 Prepared prepare_cast(const OpCall& call, Device& device) {
   return {.run = [&machine = machine_of(device), n = static_cast<size_t>(call.output(0).shape.elements()),
                   loop = find_loop(call.input(0).dtype, call.output(0).dtype)](Stream&, const KernelArgs& args) {
-    machine.pool().ranges(n, 16384, [&](size_t begin, size_t end) { loop(args.inputs[0].host(), args.outputs[0].host(), begin, end); });
+    machine.pool().ranges(n, 16384,
+                          [&](size_t begin, size_t end) { loop(args.inputs[0].host(), args.outputs[0].host(), begin, end); });
   }};
 }
 

@@ -1,39 +1,25 @@
+#include "unmoor/backends/cpu/kernels/integer_conv.h"
+
 #include <algorithm>
 #include <memory>
 
 #include "unmoor/backends/cpu/kernels/families.h"
-#include "unmoor/backends/cpu/kernels/integers.h"
 #include "unmoor/backends/cpu/kernels/operands.h"
-#include "unmoor/ops/convolve.h"
 
 namespace unmoor::cpu {
 
 namespace {
 
-// Where ConvInteger and QLinearConv have things.
-struct Places {
-  size_t x, x_zero, w, w_zero;
-  bool quantized;
-};
-Places places_of(const OpCall& call) {
-  return call.node.op == "ConvInteger" ? Places{0, 2, 1, 3, false} : Places{0, 2, 3, 5, true};
-}
-
-struct IntegerConv {
-  Places at;
-  Convolution convolution;
-  size_t group = 1, channels = 0, outputs = 0, taps = 0, plane = 0, positions = 0, depth = 0;  // channels, outputs: of one group.
-  bool last = false;                                                                           // Channels last.
-  Bytes x, x_zero, y;
-  std::vector<int64_t> offsets;  // [positions, taps]: in the plane, or -1 in the padding.
-  std::vector<int16_t> weights;  // [group * outputs, depth], without zero points.
-  size_t scales = 0;             // Of w.
-};
-
 constexpr int64_t most_offsets = int64_t{1} << 24;
 
-Support supports_conv(const OpCall& call) {
-  const Places at = places_of(call);
+}  // namespace
+
+IntegerConvPlaces integer_conv_places(const OpCall& call) {
+  return call.node.op == "ConvInteger" ? IntegerConvPlaces{0, 2, 1, 3, false} : IntegerConvPlaces{0, 2, 3, 5, true};
+}
+
+Support supports_integer_conv(const OpCall& call) {
+  const IntegerConvPlaces at = integer_conv_places(call);
   for (const size_t i : {at.x, at.x_zero, at.w, at.w_zero}) {
     if (Support types = input_is(call, i, {DType::U8, DType::I8}); !types) return types;
   }
@@ -56,6 +42,8 @@ Support supports_conv(const OpCall& call) {
                 input_is(call, 7, {DType::U8, DType::I8}));
 }
 
+namespace {
+
 // The weights' rows in the order in which columns of the input are read: taps inside of channels, or channels inside of taps.
 std::vector<int16_t> packed_weights(const OpCall& call, const IntegerConv& c) {
   const size_t rows = c.group * c.outputs;
@@ -77,8 +65,10 @@ std::vector<int16_t> packed_weights(const OpCall& call, const IntegerConv& c) {
   return packed;
 }
 
-IntegerConv conv_of(const OpCall& call) {
-  const Places at = places_of(call);
+}  // namespace
+
+IntegerConv integer_conv_of(const OpCall& call, size_t (*depth)(size_t)) {
+  const IntegerConvPlaces at = integer_conv_places(call);
   const auto size = [](const std::vector<int64_t>& dims) { return static_cast<size_t>(Shape(dims).elements()); };
   IntegerConv c{.at = at,
                 .convolution = convolution_of(call, canonical(call, call.input(at.x).shape), call.input(at.w).shape),
@@ -93,7 +83,7 @@ IntegerConv conv_of(const OpCall& call) {
   c.taps = size(c.convolution.window.kernel);
   c.plane = size(c.convolution.window.input);
   c.positions = size(c.convolution.window.output);
-  c.depth = padded_depth(c.channels * c.taps);
+  c.depth = depth(c.channels * c.taps);
   c.last = channels_last(call);
   c.scales = at.quantized ? static_cast<size_t>(call.input(4).shape.elements()) : 0;
   c.offsets.resize(c.positions * c.taps);
@@ -106,6 +96,8 @@ IntegerConv conv_of(const OpCall& call) {
   c.weights = packed_weights(call, c);
   return c;
 }
+
+namespace {
 
 // What position `position` of group g of an item sees, as a row of int16.
 template <class T>
@@ -134,12 +126,10 @@ void gather_column(const IntegerConv& c, const T* x, int16_t zero, size_t item, 
   }
 }
 
-struct Block {
-  size_t item, group, first, count;  // Positions of one group of one item.
-};
+}  // namespace
 
-// Puts sums [outputs, count] where they belong.
-void finish_block(const IntegerConv& c, const KernelArgs& args, const Block& block, const int32_t* sums) {
+void finish_integer_conv(const IntegerConv& c, const KernelArgs& args, const IntegerConvBlock& block, const int32_t* sums,
+                         size_t stride) {
   const auto* const bias = c.at.quantized ? input_as<int32_t>(args, 8) : nullptr;
   const double y_scale = c.at.quantized ? static_cast<double>(*input_as(args, 6)) : 1;
   const double x_scale = c.at.quantized ? static_cast<double>(*input_as(args, 1)) : 1;
@@ -152,7 +142,7 @@ void finish_block(const IntegerConv& c, const KernelArgs& args, const Block& blo
     const size_t step = c.last ? all : 1;
     const size_t to = c.last ? (block.item * c.positions + block.first) * all + channel
                              : (block.item * all + channel) * c.positions + block.first;
-    const int32_t* const row = sums + m * block.count;
+    const int32_t* const row = sums + m * stride;
     if (c.at.quantized) {
       c.y.put_row(args.outputs[0].host(), to, step, row, block.count, {more, factor, y_scale, zero});
     } else {
@@ -160,6 +150,8 @@ void finish_block(const IntegerConv& c, const KernelArgs& args, const Block& blo
     }
   }
 }
+
+namespace {
 
 void run_conv(const Machine& machine, const IntegerConv& c, const KernelArgs& args) {
   constexpr size_t most = 16;  // Positions that are gathered and multiplied at once.
@@ -174,7 +166,7 @@ void run_conv(const Machine& machine, const IntegerConv& c, const KernelArgs& ar
         auto* const sums = reinterpret_cast<int32_t*>(scratch(1, most * c.outputs));
         for (size_t i = begin; i < end; ++i) {
           const size_t first = i % blocks * most;
-          const Block block{i / blocks / c.group, i / blocks % c.group, first, std::min(most, c.positions - first)};
+          const IntegerConvBlock block{i / blocks / c.group, i / blocks % c.group, first, std::min(most, c.positions - first)};
           for (size_t j = 0; j < block.count; ++j) {
             int16_t* const to = columns + j * c.depth;
             if (c.x.is_signed()) {
@@ -185,13 +177,14 @@ void run_conv(const Machine& machine, const IntegerConv& c, const KernelArgs& ar
           }
           integer_loops().multiply({c.weights.data() + block.group * c.outputs * c.depth, columns, c.outputs, block.count,
                                     c.depth, sums, block.count});
-          finish_block(c, args, block, sums);
+          finish_integer_conv(c, args, block, sums, block.count);
         }
       });
 }
 
 Prepared prepare_conv(const OpCall& call, Device& device) {
-  const auto conv = std::make_shared<const IntegerConv>(conv_of(call));  // Shared by the copies of the function below.
+  const auto conv =
+      std::make_shared<const IntegerConv>(integer_conv_of(call, padded_depth));  // Shared by the copies of the function below.
   std::vector<bool> unused(call.input_count(), false);
   unused[conv->at.w] = true;
   return {.run = [&machine = machine_of(device), conv](Stream&, const KernelArgs& args) { run_conv(machine, *conv, args); },
@@ -201,8 +194,10 @@ Prepared prepare_conv(const OpCall& call, Device& device) {
 }  // namespace
 
 void add_integer_conv_kernels(KernelTable& table) {
-  table.add("ConvInteger", {.name = "cpu.convinteger.columns", .supports = supports_conv, .prepare = prepare_conv});
-  table.add("QLinearConv", {.name = "cpu.qlinearconv.columns", .supports = supports_conv, .prepare = prepare_conv});
+  table.add("ConvInteger", integer_conv_by_bytes("cpu.convinteger.bytes"));
+  table.add("QLinearConv", integer_conv_by_bytes("cpu.qlinearconv.bytes"));
+  table.add("ConvInteger", {.name = "cpu.convinteger.columns", .supports = supports_integer_conv, .prepare = prepare_conv});
+  table.add("QLinearConv", {.name = "cpu.qlinearconv.columns", .supports = supports_integer_conv, .prepare = prepare_conv});
 }
 
 }  // namespace unmoor::cpu

@@ -110,6 +110,21 @@ void byte_multiply(const ByteProduct& p, size_t begin, size_t end, int32_t* c, s
   }
 }
 
+void interleave(const uint8_t* even, const uint8_t* odd, uint8_t flip, uint8_t* to) {
+#if HWY_TARGET == HWY_SCALAR || HWY_TARGET == HWY_EMU128
+  for (size_t j = 0; j < byte_columns; ++j) {
+    to[2 * j] = even[j] ^ flip;
+    to[2 * j + 1] = odd[j] ^ flip;
+  }
+#else
+  const hn::CappedTag<uint8_t, byte_columns> d;
+  const auto turned = hn::Set(d, flip);
+  for (size_t j = 0; j < byte_columns; j += hn::Lanes(d)) {
+    hn::StoreInterleaved2(hn::Xor(hn::LoadU(d, even + j), turned), hn::Xor(hn::LoadU(d, odd + j), turned), d, to + 2 * j);
+  }
+#endif
+}
+
 HWY_INLINE VI load_whole(const int32_t* from, size_t n) {
   if (n >= lanes) return hn::LoadU(DI(), from);
   HWY_ALIGN int32_t part[lanes] = {};
@@ -257,8 +272,8 @@ void lstm(const float* gates, size_t n, float* c, float* h) {
 }
 
 const ByteLoops& byte_table() {
-  static constexpr ByteLoops table = {byte_columns,   byte_multiply,    scaled, range, quantize,
-                                      quantize_bytes, quantize_doubles, unpack, lstm};
+  static constexpr ByteLoops table = {byte_columns, byte_multiply,  interleave,       scaled, range,
+                                      quantize,     quantize_bytes, quantize_doubles, unpack, lstm};
   return table;
 }
 

@@ -29,6 +29,8 @@ struct ByteLoops {
   size_t panel_columns;
   // Panels [begin, end) into c, whose column 0 is the first of panel `begin`. Writes whole panels.
   void (*multiply)(const ByteProduct& product, size_t begin, size_t end, int32_t* c, size_t c_stride);
+  // panel_columns bytes of each, side by side, with the bits of `flip` turned over: a pair of a panel.
+  void (*interleave)(const uint8_t* even, const uint8_t* odd, uint8_t flip, uint8_t* to);
   void (*scaled)(const int32_t* sums, size_t n, const ByteScaling& scaling, float* to);
   // Widens [low, high] to hold n floats; NaN does not.
   void (*range)(const float* x, size_t n, float& low, float& high);
