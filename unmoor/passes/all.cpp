@@ -43,6 +43,8 @@ const std::vector<Entry>& entries() {
       entry<fuse_conv>(Role::Fuse, "fuse_conv", "joins Conv with the residual and the activation behind it"),
       entry<widen_weights>(Role::Fuse, "widen_weights", "multiplies softmax weights that were to be stored in 16 bits in float32"),
       entry<fuse_matmul>(Role::Fuse, "fuse_matmul", "joins MatMul and Gemm with scale, bias, residual and activation around them"),
+      entry<convolve_before_resize>(Role::Fuse, "convolve_before_resize",
+                                    "mixes channels before images are enlarged, not after: of 1x1 convolutions behind Resize and Concat"),
   };
   return list;
 }

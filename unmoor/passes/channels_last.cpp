@@ -296,6 +296,21 @@ bool LayoutRewriter::move_flatten(NodeId id) {
   return true;
 }
 
+// The other way round: rows of channels that were transposed to become an image are one with its channels last.
+bool LayoutRewriter::move_unflatten(NodeId id) {
+  Moved moved{r_.node(id), {}, {}};
+  const Node* const before = r_.made_by(input_of(moved.node, 0), "Transpose");
+  if (before == nullptr || !is_transpose(*before, {0, 2, 1}) || r_.only_user(moved.node.inputs[0]) != id) return false;
+  const Shape* const from = r_.known_shape(moved.node.inputs[0]);
+  const Shape* const to = r_.known_shape(output_of(moved.node));
+  if (from == nullptr || to == nullptr || to->rank() < 3 || (*to)[0] != (*from)[0] || (*to)[1] != (*from)[1]) return false;
+  const Shape last = permuted(*to, last_axes(to->rank()));
+  moved.node.attributes = {};
+  if (last.elements() == 0) moved.node.attributes["allowzero"] = int64_t{1};
+  moved.node.inputs = {before->inputs[0], r_.add_constant("", Tensor::from<int64_t>(Shape{static_cast<int64_t>(last.rank())}, last.dims()))};
+  return finish(id, std::move(moved));
+}
+
 bool LayoutRewriter::move(NodeId id) {
   const Node& node = r_.node(id);
   if (is_one_of(node, convolutions) || is_one_of(node, pools)) return move_window(id);
@@ -303,7 +318,7 @@ bool LayoutRewriter::move(NodeId id) {
   if (is_one_of(node, along_axis)) return move_axis(id);
   if (is_one_of(node, reductions)) return move_reduction(id);
   if (node.op == "Pad" || node.op == "Resize") return move_per_axis(id);
-  return node.op == "Reshape" && move_flatten(id);
+  return node.op == "Reshape" && (move_flatten(id) || move_unflatten(id));
 }
 
 bool channels_last(Rewriter& r, const TakesCall& takes) {

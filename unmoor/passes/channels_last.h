@@ -36,6 +36,7 @@ class LayoutRewriter {
   bool move_per_axis(NodeId id);   // Pad, Resize: constants with an entry an axis.
   bool move_reduction(NodeId id);
   bool move_flatten(NodeId id);    // A Reshape to [N, C, places] whose only use puts C last.
+  bool move_unflatten(NodeId id);  // A Reshape of [N, C, places] that was [N, places, C].
 
   std::optional<ValueId> constant_operand(ValueId id, size_t rank);
   std::optional<ValueId> permuted_entries(ValueId id, size_t rank);

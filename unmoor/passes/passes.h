@@ -19,6 +19,7 @@ bool fuse_scale(Rewriter& r);
 bool fuse_conv(Rewriter& r);
 bool fuse_matmul(Rewriter& r);
 bool widen_weights(Rewriter& r);
+bool convolve_before_resize(Rewriter& r);
 // Once, at the end. Joins the products of queries, keys and values with the softmax between where the device takes it so.
 bool fuse_attention(Rewriter& r, const TakesCall& takes);
 // Once, at the end. A value of the file may then stand in the graph in both layouts, under its one name.

@@ -43,6 +43,14 @@ TEST(ChannelsLast, squeeze_and_excite_stays_inside) {
   EXPECT_EQ(transposes(moved(s.done({s.node("Conv", {z, s.weights({4, 8, 1, 1})})}))), 2U);
 }
 
+TEST(ChannelsLast, rows_of_channels_are_images_already) {
+  Sketch s;
+  const ValueId x = s.input("x", {2, 30, 4});
+  const ValueId image = s.node("Reshape", {s.node("Transpose", {x}, {{"perm", std::vector<int64_t>{0, 2, 1}}}), s.ints({2, 4, 5, 6})});
+  const ValueId y = s.node("Conv", {image, s.weights({8, 4, 3, 3})}, window(3, 1));
+  EXPECT_EQ(transposes(moved(s.done({s.node("Transpose", {s.node("Reshape", {y, s.ints({2, 8, 30})})}, {{"perm", std::vector<int64_t>{0, 2, 1}}})}))), 0U);
+}
+
 TEST(ChannelsLast, axes_and_entries_by_axis_follow) {
   Sketch s;
   const ValueId x = s.input("x", {1, 4, 6, 5});
