@@ -112,6 +112,7 @@ Op fused_conv() {
       "T[1,15,17,16]~small T[20,16,3,3]~small! T[20]~small! T[1,15,17,20]~small pads=[1,1,1,1] activation=Relu,Swish layout=NHWC",
       "T[1,9,16,20]~small T[20,1,3,3]~small! T[20]~small! T[1,9,16,20]~small group=20 pads=[1,1,1,1] activation=Relu layout=NHWC",
       "T[1,9,16,20]~small T[20,1,3,3]~small! T[20]~small! group=20 pads=[1,1,1,1] activation=Clip activation_params=[0,6] layout=NHWC",
+      "T[2,9,16,20]~small T[3,20,3,3]~small! T[3]~small! T[2,9,16,3]~small pads=[1,1,1,1] activation=Relu,Swish layout=NHWC",
       "T[0,3,8,8] T[4,3,3,3]! T[4]! activation=Relu"};
   return op;
 }

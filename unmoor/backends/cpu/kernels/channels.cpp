@@ -86,6 +86,7 @@ Prepared prepare_depthwise(const OpCall& call, Device& device) {
 }  // namespace
 
 void add_last_depthwise_kernels(KernelTable& table) {
+  add_dot_conv_kernels(table);  // A depthwise convolution of one channel is such a one.
   for (const char* op : {"Conv", "unmoor:FusedConv"}) {
     table.add(op, {.name = "cpu.conv.depthwise.last", .supports = supports_depthwise, .prepare = prepare_depthwise});
   }

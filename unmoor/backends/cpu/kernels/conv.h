@@ -36,4 +36,7 @@ Prepared prepared_convolution(const OpCall& call, std::shared_ptr<const Work> wo
           .unused_inputs = without_weights(call)};
 }
 
+// Of channels-last images to few channels.
+void add_dot_conv_kernels(KernelTable& table);
+
 }  // namespace unmoor::cpu
