@@ -52,6 +52,8 @@ Op conv() {
               "T[1,9,9,20]~small T[20,1,5,5]~small! - group=20 pads=[2,2,2,2] layout=NHWC",
               "T[1,5,6,40]~small T[24,40,1,1]~small! T[24]! layout=NHWC",
               "T[2,19,6]~small T[8,6,3]~small! T[8]! pads=[1,1] layout=NHWC",
+              "T[2,110,17]~small T[20,17,3]~small! T[20]! pads=[2,3] dilations=[1],[4] layout=NHWC",
+              "T[1,9,31,16]~small T[16,16,1,3]~small! - pads=[1,1,0,1] layout=NHWC",
               "T[2,9,16,21]~small T[3,21,3,3]~small! T[3]! pads=[1,2,1,0] strides=[1,1],[2,3] layout=NHWC",
               "T[1,7,40,1]~small T[1,1,3,17]~small! T[1]! pads=[2,20,1,8] strides=[2,2] dilations=[2,1] layout=NHWC",
               "T[3,90,1]~small T[2,1,32]~small! - strides=[2] layout=NHWC", "T[1,3,2,8]~small T[4,8,5,5]~small! - pads=[4,4,4,4] layout=NHWC",

@@ -36,6 +36,8 @@ Prepared prepared_convolution(const OpCall& call, std::shared_ptr<const Work> wo
           .unused_inputs = without_weights(call)};
 }
 
+// Of three taps in a row.
+void add_line_winograd_kernels(KernelTable& table);
 // Of channels-last images to few channels.
 void add_dot_conv_kernels(KernelTable& table);
 

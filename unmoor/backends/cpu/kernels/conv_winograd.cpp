@@ -169,6 +169,7 @@ Prepared prepare_winograd(const OpCall& call, Device& device) {
 }  // namespace
 
 void add_winograd_kernels(KernelTable& table) {
+  add_line_winograd_kernels(table);
   for (const char* op : {"Conv", "unmoor:FusedConv"}) {
     table.add(op, {.name = "cpu.conv.winograd43", .supports = supports_winograd, .prepare = prepare_winograd});
   }

@@ -96,8 +96,39 @@ void output(const WinogradResult& r) {
   if (at < r.channels) output_part(r, at, r.channels - at);
 }
 
+HWY_INLINE void input_line_part(const WinogradTile& t, size_t at, size_t n) {
+  V pixels[winograd_in];
+  V points[winograd_in];
+  HWY_UNROLL(6)
+  for (size_t x = 0; x < winograd_in; ++x) pixels[x] = t.pixels[x] == nullptr ? set(0) : load_n(t.pixels[x] + at, n);
+  to_points(pixels, points);
+  HWY_UNROLL(6)
+  for (size_t x = 0; x < winograd_in; ++x) store_n(points[x], t.to + x * t.step + at, n);
+}
+
+void input_line(const WinogradTile& t) {
+  size_t at = 0;
+  for (; at + lanes <= t.channels; at += lanes) input_line_part(t, at, lanes);
+  if (at < t.channels) input_line_part(t, at, t.channels - at);
+}
+
+HWY_INLINE void output_line_part(const WinogradResult& r, size_t at, size_t n) {
+  V points[winograd_in];
+  V values[winograd_out];
+  HWY_UNROLL(6)
+  for (size_t x = 0; x < winograd_in; ++x) points[x] = load_n(r.from + x * r.step + at, n);
+  to_values(points, values);
+  for (size_t x = 0; x < r.columns; ++x) store_n(values[x], r.to + x * r.pixel_step + at, n);
+}
+
+void output_line(const WinogradResult& r) {
+  size_t at = 0;
+  for (; at + lanes <= r.channels; at += lanes) output_line_part(r, at, lanes);
+  if (at < r.channels) output_line_part(r, at, r.channels - at);
+}
+
 const WinogradLoops& winograd_table() {
-  static constexpr WinogradLoops table = {input, output};
+  static constexpr WinogradLoops table = {input, output, input_line, output_line};
   return table;
 }
 
@@ -133,6 +164,13 @@ void winograd_kernel(const float* taps, size_t taps_step, float* points, size_t 
     const auto row = kernel_points(down[0][y], down[1][y], down[2][y]);
     for (size_t x = 0; x < winograd_in; ++x) points[(y * winograd_in + x) * points_step] = static_cast<float>(row[x]);
   }
+}
+
+void winograd_line_kernel(const float* taps, float* points, size_t points_step) {
+  std::array<float, 3> g{};
+  std::memcpy(g.data(), taps, sizeof g);
+  const auto line = kernel_points(static_cast<double>(g[0]), static_cast<double>(g[1]), static_cast<double>(g[2]));
+  for (size_t x = 0; x < winograd_in; ++x) points[x * points_step] = static_cast<float>(line[x]);
 }
 
 }  // namespace unmoor::cpu

@@ -31,10 +31,15 @@ struct WinogradResult {
 struct WinogradLoops {
   void (*input)(const WinogradTile& tile);
   void (*output)(const WinogradResult& result);
+  // F(4,3), along a line: the first six pixels become six points, and those the first row of the result.
+  void (*input_line)(const WinogradTile& tile);
+  void (*output_line)(const WinogradResult& result);
 };
 const WinogradLoops& winograd_loops();
 
 // The 36 points of a 3x3 kernel, computed in double. Taps and points lie row by row, `taps_step` and `points_step` floats apart.
 void winograd_kernel(const float* taps, size_t taps_step, float* points, size_t points_step);
+// The 6 points of three taps in a row, at any alignment.
+void winograd_line_kernel(const float* taps, float* points, size_t points_step);
 
 }  // namespace unmoor::cpu
