@@ -7,6 +7,7 @@
 #include "unmoor/backends/gpu/gpu.h"
 #include "unmoor/backends/reference/reference.h"
 #include "unmoor/base/error.h"
+#include "unmoor/engines/engine.h"
 
 namespace unmoor::cli {
 
@@ -26,7 +27,7 @@ std::unique_ptr<Backend> make_backend(const std::string& name) {
     if (platform.name == name) fail(ErrorKind::Device, name, ": ", platform.absent);
     names += cat(names.empty() ? "" : ", ", platform.name);
   }
-  fail(ErrorKind::InvalidArgument, "no device is called '", name, "'; known are: ", names);
+  fail(ErrorKind::InvalidArgument, "no device is called '", name, "'; known are: ", names, ", and the engines ort:DEVICE, torch:DEVICE and py:FILE");
 }
 
 std::string DeviceName::text() const {
@@ -47,7 +48,7 @@ DeviceName parse_device(const std::string& text) {
 
 bool is_device(const std::string& text) {
   const std::string backend = text.substr(0, text.find(':'));
-  return std::ranges::find(platforms(), backend, &Platform::name) != platforms().end();
+  return is_engine(text) || std::ranges::find(platforms(), backend, &Platform::name) != platforms().end();
 }
 
 bool needs_worker(const DeviceName& device) { return device.backend != "cpu" && device.backend != "reference"; }

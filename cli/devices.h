@@ -26,7 +26,7 @@ struct DeviceName {
   std::string text() const;  // "opencl:1", "cpu": the first host device has no index.
 };
 DeviceName parse_device(const std::string& text);
-bool is_device(const std::string& text);  // Its backend is a platform that Unmoor knows, here or not.
+bool is_device(const std::string& text);  // Its backend is a platform that Unmoor knows, here or not, or it is an engine's name.
 bool needs_worker(const DeviceName& device);  // Its driver may abort.
 
 using Settings = std::map<std::string, std::string>;  // Option and value.

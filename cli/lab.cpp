@@ -5,7 +5,9 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <set>
 
+#include "cli/command.h"
 #include "unmoor/base/error.h"
 #include "unmoor/runtime/session.h"
 #include "unmoor/workbench/inputs.h"
@@ -47,8 +49,8 @@ std::vector<ValueInfo> declared_inputs(const Model& model) {
 namespace {
 
 struct Setting {
-  DeviceName device;
-  bool every = false;  // Of the backend's devices.
+  std::string runner;  // A backend or an engine.
+  std::string which;   // Its device, "0" or "cuda:0"; empty: every one.
   std::string key;
   std::string value;
 };
@@ -61,12 +63,25 @@ Setting parse_setting(const std::string& text) {
     fail(ErrorKind::InvalidArgument, "'", text, "' is no setting; write it as DEVICE.KEY=VALUE");
   }
   const std::string device = text.substr(0, dot);
-  if (!is_device(device)) (void)make_backend(device);  // Says which devices there are.
-  return {parse_device(device), device.find(':') == std::string::npos, text.substr(dot + 1, equals - dot - 1), text.substr(equals + 1)};
+  const size_t colon = device.find(':');
+  const std::string runner = device.substr(0, colon);
+  Setting setting{runner, "", text.substr(dot + 1, equals - dot - 1), text.substr(equals + 1)};
+  if (!is_device(device) && runner != "py") (void)make_backend(device);  // Says which devices there are.
+  if (colon != std::string::npos) setting.which = is_engine(device) ? device.substr(colon + 1) : std::to_string(parse_device(device).index);
+  return setting;
 }
 
 bool is_for(const Setting& setting, const DeviceName& device) {
-  return setting.device.backend == device.backend && (setting.every || setting.device.index == device.index);
+  return setting.runner == device.backend && (setting.which.empty() || setting.which == std::to_string(device.index));
+}
+
+bool is_for(const Setting& setting, const EngineName& engine) {
+  return setting.runner == engine.engine && (setting.which.empty() || setting.which == engine.device);
+}
+
+bool is_for(const Setting& setting, const std::string& runner) {
+  const auto engine = parse_engine(runner);
+  return engine ? is_for(setting, *engine) : is_for(setting, parse_device(runner));
 }
 
 }  // namespace
@@ -82,6 +97,15 @@ Settings settings_of(const Options& options, const DeviceName& device) {
   return settings;
 }
 
+Settings settings_of(const Options& options, const EngineName& engine) {
+  Settings settings;
+  for (const std::string& text : options.settings) {
+    const Setting setting = parse_setting(text);
+    if (is_for(setting, engine)) settings[setting.key] = setting.value;
+  }
+  return settings;
+}
+
 void check_settings(const Options& options) {
   std::vector<std::string> used = options.devices;
   used.emplace_back("cpu");  // What a device refuses runs there.
@@ -90,7 +114,7 @@ void check_settings(const Options& options) {
   }
   for (const std::string& text : options.settings) {
     const Setting setting = parse_setting(text);
-    if (std::ranges::none_of(used, [&](const std::string& device) { return is_for(setting, parse_device(device)); })) {
+    if (std::ranges::none_of(used, [&](const std::string& runner) { return is_for(setting, runner); })) {
       fail(ErrorKind::InvalidArgument, "'", text, "' is for a device that is not used here");
     }
   }
@@ -100,6 +124,7 @@ void add_versions(nlohmann::json& result, const PlanInfo& plan) {
   for (size_t i = 0; i < plan.versions.size() && i < plan.devices.size(); ++i) {
     for (const auto& [what, version] : plan.versions[i]) result["environment"]["versions"][cat(plan.devices[i], " ", what)] = version;
   }
+  for (const std::string& note : plan.notes) result["environment"]["notes"].push_back(note);
 }
 
 Lab::Lab(const Options& options) : options_(options) {
@@ -128,7 +153,72 @@ PlanOptions Lab::plan_options() const {
   return options;
 }
 
+namespace {
+
+// What nodes of the file make, under the file's names, with inferred types where they are known.
+std::vector<ValueInfo> made_values(const Graph& typed) {
+  std::vector<ValueInfo> values;
+  for (const Node& node : typed.nodes()) {
+    for (const ValueId id : node.outputs) {
+      if (id == no_value || typed.value(id).constant) continue;
+      const Value& value = typed.value(id);
+      const std::string& name = value.origin.name.empty() ? value.name : value.origin.name;
+      if (!name.empty()) values.push_back({name, value.type, node.origin.name, node.origin.op.empty() ? node.op : node.origin.op});
+    }
+  }
+  return values;
+}
+
+std::vector<ValueInfo> declared_outputs(const Model& model, const Graph& typed) {
+  std::vector<ValueInfo> outputs;
+  for (size_t i = 0; i < model.graph.outputs().size(); ++i) {
+    outputs.push_back({model.graph.output_names()[i], typed.value(typed.outputs()[i]).type, "", ""});
+  }
+  return outputs;
+}
+
+// Keeps values of some names, of a run that shows all.
+class Picker : public Observer {
+ public:
+  explicit Picker(const std::vector<std::string>& names) : names_(names.begin(), names.end()) {}
+  bool wants(const ValueInfo& info) override { return names_.contains(info.name); }
+  void on_value(const ValueInfo& info, const Data& data) override {
+    if (data.is_tensor()) found[info.name] = data.tensor().clone();
+  }
+  NamedData found;
+
+ private:
+  std::set<std::string, std::less<>> names_;
+};
+
+}  // namespace
+
+std::unique_ptr<Runner> Lab::engine_runner(const EngineName& name) const {
+  if (options_.exact) fail(ErrorKind::InvalidArgument, "--exact chooses among Unmoor's kernels; ", name.text(), " has its own");
+  const Graph typed_graph = typed();
+  EngineRequest request;
+  request.name = name;
+  request.model = model_->path;
+  request.python = options_.python;
+  request.settings = settings_of(options_, name);
+  request.threads = options_.threads;
+  request.forbid = options_.fallback == "forbid";
+  request.inputs = declared_inputs(*model_);
+  request.outputs = declared_outputs(*model_, typed_graph);
+  request.values = made_values(typed_graph);
+  request.note = show_note;
+  request.known_values = [this](const NamedData& inputs, const std::vector<std::string>& names) {
+    PlanOptions options = plan_options();
+    options.passes.fuse = false;
+    Picker picker(names);
+    (void)runner("cpu", options)->run(inputs, &picker);
+    return std::move(picker.found);
+  };
+  return make_engine_runner(std::move(request));
+}
+
 std::unique_ptr<Runner> Lab::runner(const std::string& device, PlanOptions options, bool apart) const {
+  if (const auto engine = parse_engine(device)) return engine_runner(*engine);
   const DeviceName name = parse_device(device);
   const Settings settings = settings_of(options_, name);
   if (!apart && !needs_worker(name)) return local_runner(model_, name, settings, settings, std::move(options), load_ms_);
@@ -137,7 +227,7 @@ std::unique_ptr<Runner> Lab::runner(const std::string& device, PlanOptions optio
   request.device = name.text();
   request.options = std::move(options);
   request.settings = settings;
-  for (const auto& [key, value] : settings_of(options_, {"cpu", 0})) request.settings[cat("cpu.", key)] = value;
+  for (const auto& [key, value] : settings_of(options_, DeviceName{"cpu", 0})) request.settings[cat("cpu.", key)] = value;
   return make_worker_runner(request);
 }
 

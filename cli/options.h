@@ -23,6 +23,7 @@ struct Options {
   std::string dump;
   std::string html;
   std::vector<std::string> settings;  // --set DEVICE.KEY=VALUE
+  std::string python;                 // The interpreter for engines; empty: UNMOOR_PYTHON, the active environment's, python3.
   std::vector<std::string> nodes;     // --node
   std::vector<std::string> ops;       // --op
   std::string category;
