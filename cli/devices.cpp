@@ -36,6 +36,7 @@ std::string DeviceName::text() const {
 }
 
 DeviceName parse_device(const std::string& text) {
+  if (is_engine(text)) fail(ErrorKind::InvalidArgument, "'", text, "' is an engine; here, only Unmoor's devices may stand");
   DeviceName name;
   const size_t colon = text.find(':');
   name.backend = text.substr(0, colon);
@@ -49,6 +50,13 @@ DeviceName parse_device(const std::string& text) {
 bool is_device(const std::string& text) {
   const std::string backend = text.substr(0, text.find(':'));
   return is_engine(text) || std::ranges::find(platforms(), backend, &Platform::name) != platforms().end();
+}
+
+std::string runner_name(const std::string& text) {
+  if (const auto engine = parse_engine(text)) return engine->text();
+  const DeviceName name = parse_device(text);
+  (void)make_backend(name.backend);
+  return name.text();
 }
 
 bool needs_worker(const DeviceName& device) { return device.backend != "cpu" && device.backend != "reference"; }

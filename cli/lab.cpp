@@ -5,9 +5,7 @@
 #include <chrono>
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <set>
 
-#include "cli/command.h"
 #include "unmoor/base/error.h"
 #include "unmoor/runtime/session.h"
 #include "unmoor/workbench/inputs.h"
@@ -38,13 +36,13 @@ std::unique_ptr<ModelRunner> local_runner(std::shared_ptr<const Model> model, co
   return runner;
 }
 
+}  // namespace
+
 std::vector<ValueInfo> declared_inputs(const Model& model) {
   std::vector<ValueInfo> inputs;
   for (const ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.value(id).type, "", ""});
   return inputs;
 }
-
-}  // namespace
 
 namespace {
 
@@ -153,70 +151,6 @@ PlanOptions Lab::plan_options() const {
   return options;
 }
 
-namespace {
-
-// What nodes of the file make, under the file's names, with inferred types where they are known.
-std::vector<ValueInfo> made_values(const Graph& typed) {
-  std::vector<ValueInfo> values;
-  for (const Node& node : typed.nodes()) {
-    for (const ValueId id : node.outputs) {
-      if (id == no_value || typed.value(id).constant) continue;
-      const Value& value = typed.value(id);
-      const std::string& name = value.origin.name.empty() ? value.name : value.origin.name;
-      if (!name.empty()) values.push_back({name, value.type, node.origin.name, node.origin.op.empty() ? node.op : node.origin.op});
-    }
-  }
-  return values;
-}
-
-std::vector<ValueInfo> declared_outputs(const Model& model, const Graph& typed) {
-  std::vector<ValueInfo> outputs;
-  for (size_t i = 0; i < model.graph.outputs().size(); ++i) {
-    outputs.push_back({model.graph.output_names()[i], typed.value(typed.outputs()[i]).type, "", ""});
-  }
-  return outputs;
-}
-
-// Keeps values of some names, of a run that shows all.
-class Picker : public Observer {
- public:
-  explicit Picker(const std::vector<std::string>& names) : names_(names.begin(), names.end()) {}
-  bool wants(const ValueInfo& info) override { return names_.contains(info.name); }
-  void on_value(const ValueInfo& info, const Data& data) override {
-    if (data.is_tensor()) found[info.name] = data.tensor().clone();
-  }
-  NamedData found;
-
- private:
-  std::set<std::string, std::less<>> names_;
-};
-
-}  // namespace
-
-std::unique_ptr<Runner> Lab::engine_runner(const EngineName& name) const {
-  if (options_.exact) fail(ErrorKind::InvalidArgument, "--exact chooses among Unmoor's kernels; ", name.text(), " has its own");
-  const Graph typed_graph = typed();
-  EngineRequest request;
-  request.name = name;
-  request.model = model_->path;
-  request.python = options_.python;
-  request.settings = settings_of(options_, name);
-  request.threads = options_.threads;
-  request.forbid = options_.fallback == "forbid";
-  request.inputs = declared_inputs(*model_);
-  request.outputs = declared_outputs(*model_, typed_graph);
-  request.values = made_values(typed_graph);
-  request.note = show_note;
-  request.known_values = [this](const NamedData& inputs, const std::vector<std::string>& names) {
-    PlanOptions options = plan_options();
-    options.passes.fuse = false;
-    Picker picker(names);
-    (void)runner("cpu", options)->run(inputs, &picker);
-    return std::move(picker.found);
-  };
-  return make_engine_runner(std::move(request));
-}
-
 std::unique_ptr<Runner> Lab::runner(const std::string& device, PlanOptions options, bool apart) const {
   if (const auto engine = parse_engine(device)) return engine_runner(*engine);
   const DeviceName name = parse_device(device);
@@ -232,6 +166,7 @@ std::unique_ptr<Runner> Lab::runner(const std::string& device, PlanOptions optio
 }
 
 PlanInfo Lab::placement(const std::string& device) const {
+  if (const auto engine = parse_engine(device)) return engine_placement(*engine);
   PlanOptions options = plan_options();
   options.place_only = true;
   return runner(device, options)->plan();

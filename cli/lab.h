@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 
 #include "cli/devices.h"
@@ -28,6 +29,8 @@ class Lab {
   std::unique_ptr<Runner> runner(const std::string& device, PlanOptions options = {}, bool apart = false) const;
   // A foreign engine, in the user's Python.
   std::unique_ptr<Runner> engine_runner(const EngineName& name) const;
+  // What is known of where an engine runs each node, from loading the model in it: little. Fails if it does not load, and not because of a node.
+  PlanInfo engine_placement(const EngineName& name) const;
   // Where each node would run, without preparing it.
   PlanInfo placement(const std::string& device) const;
   // The file with its types inferred for the shapes that are used.
@@ -45,8 +48,10 @@ class Lab {
   double load_ms_ = 0;
   NamedData given_;       // Inputs from files.
   ChosenShapes chosen_;
+  mutable std::set<std::string> said_;  // Notes of engines: opened again, they say the same.
 };
 
+std::vector<ValueInfo> declared_inputs(const Model& model);
 // The settings of one device from --set DEVICE.KEY=VALUE, --threads and --exact.
 Settings settings_of(const Options& options, const DeviceName& device);
 // The same of an engine: without --threads and --exact, which are not settings of one.

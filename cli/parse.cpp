@@ -182,6 +182,8 @@ void add_model_tools(CLI::App& app, Options& options) {
   align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
   align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
   align.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
+  align.add_flag("--write-dump-script", options.write_dump_script,
+                 "only prints a Python script that writes the PyTorch model's values on another machine, as a folder for --reference or --target");
   auto& bench = add_tool(app, options, "bench", "Load, preparation, first run and warm runs, apart",
                          "unmoor bench model.onnx --on cpu,opencl --threads 2")
                     .model().on("cpu").inputs().threads().settings().python().html().hash().results().tool();

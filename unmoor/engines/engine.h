@@ -42,6 +42,10 @@ struct EngineRequest {
 // The child dies with this process. Nothing is written to disk.
 std::unique_ptr<Runner> make_engine_runner(EngineRequest request);
 
+// A Python program that runs the PyTorch model which an ONNX file was exported from, on a machine without Unmoor, and writes its values as a dump under
+// the file's names. Made in the user's Python, without further packages. Fails with Device.
+std::string make_dump_script(const std::string& model, const std::string& python);
+
 // An engine as doctor finds it.
 struct FoundEngine {
   std::string name;                              // ort, torch

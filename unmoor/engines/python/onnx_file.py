@@ -33,13 +33,15 @@ def text(view):
 
 
 class Node:
-    """Of the graph: NodeProto's op_type, outputs, and the metadata that exporters write."""
+    """Of the graph: NodeProto's name, op_type, outputs, and the metadata that exporters write."""
 
     def __init__(self, data):
-        self.op, self.outputs, self.metadata = "", [], {}
+        self.name, self.op, self.outputs, self.metadata = "", "", [], {}
         for number, value in fields(data):
             if number == 2:
                 self.outputs.append(text(value))
+            elif number == 3:
+                self.name = text(value)
             elif number == 4:
                 self.op = text(value)
             elif number == 9:
@@ -53,13 +55,18 @@ class OnnxFile:
     def __init__(self, path):
         with open(path, "rb") as file:
             self.data = file.read()
-        self.nodes, self.outputs = [], []
+        self.nodes, self.inputs, self.outputs, weights = [], [], [], set()
         for number, graph in fields(memoryview(self.data)):
             for kind, value in fields(graph) if number == 7 else ():
                 if kind == 1:
                     self.nodes.append(Node(value))
+                elif kind == 5:
+                    weights.add(text(dict(fields(value)).get(8, b"")))
+                elif kind == 11:
+                    self.inputs.append(text(dict(fields(value)).get(1, b"")))
                 elif kind == 12:
                     self.outputs.append(text(dict(fields(value)).get(1, b"")))
+        self.inputs = [name for name in self.inputs if name not in weights]
 
     def value_names(self):
         """What nodes make, in their order; outputs of the model included."""

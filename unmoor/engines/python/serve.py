@@ -188,6 +188,9 @@ class Server:
     def match(self, head, payload):
         return self.engine.match(head, named(head["inputs"], payload), named(head["known"], payload))
 
+    def script_names(self, head, payload):
+        return {"names": engine_module("torch").script_names(head["model"])}
+
     def stats(self, head, payload):
         return {"peak_bytes": peak_bytes()}
 

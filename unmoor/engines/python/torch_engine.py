@@ -70,14 +70,14 @@ def fx_name(node):
 
 
 def modules_of(node):
-    """Paths of the modules that an ONNX node lies in: from the exporter's metadata, or from names like /net/layer.0/MatMul_output_0."""
+    """Paths of the modules that an ONNX node lies in: from the exporter's metadata, or from names like /net/layer.0/MatMul."""
     scopes = node.metadata.get("pkg.torch.onnx.name_scopes")
     if scopes:
         try:
             return [each for each in ast.literal_eval(scopes)[:-1] if each]
         except (SyntaxError, ValueError):
             return []
-    parts = node.outputs[0].split("/")[1:-1] if node.outputs and node.outputs[0].startswith("/") else []
+    parts = node.name.split("/")[1:-1] if node.name.startswith("/") else []
     return [".".join(parts[:i + 1]) for i in range(len(parts))]
 
 
@@ -86,37 +86,64 @@ def module_path(parts):
     return re.sub(r"\b(\w+)\.\1\.(\d+)", r"\1.\2", parts)
 
 
+def script_names(path):
+    """What dump_script.py must know of an ONNX file: names of inputs, outputs, and of values by exported node and by module."""
+    file = OnnxFile(path)
+    nodes, modules = {}, {}
+    for node in file.nodes:
+        name, _ = fx_name(node)
+        if name and len(node.outputs) == 1 and nodes.get(name) != name:
+            nodes[name] = node.outputs[0]
+        for each in modules_of(node):
+            modules[module_path(each)] = node.outputs[0]
+    return [file.inputs, file.outputs, nodes, modules]
+
+
 class Matches:
-    """Which value of the ONNX model each value of the program is. What two sides of the exporter name alike must be made by the same operator."""
+    """Which value of the ONNX model each value of the program is."""
 
     def __init__(self, file, program, allowed):
         self.file, self.program, self.allowed = file, program, allowed
         self.names = {}  # Of the ONNX model, by the program's.
+        self.modules = {module_path(path) for node in file.nodes for path in modules_of(node)}
+        self.before_folded = self.find_folded()
         self.by_name()
-        self.by_metadata()
+        self.by_place()
         self.by_module()
 
+    def find_folded(self):
+        """Values before a module that the ONNX file does not have: the exporter folded it into them (batch normalization into a convolution)."""
+        values = self.program.values
+        return {value.name for value, after in zip(values, values[1:]) if after.modules and after.modules[-1] not in self.modules}
+
     def add(self, theirs, ours):
-        if ours in self.allowed and theirs not in self.names and ours not in self.names.values():
+        if ours in self.allowed and theirs not in self.before_folded and theirs not in self.names and ours not in self.names.values():
             self.names[theirs] = ours
 
-    def by_name(self):
-        targets = {each.name: each.target for each in self.program.values if each.target}
-        for node in self.file.nodes:
-            _, made_by = fx_name(node)
-            for output in node.outputs:
-                if output in targets and made_by in (None, targets[output]):
-                    self.add(output, output)
-
-    def by_metadata(self):
-        targets = {each.name: each.target for each in self.program.values if each.target}
-        last = {}
+    def by_place(self):
+        """Exporters renumber names; the k-th use of an operator in a module stays, if both sides use it as often there."""
+        ours, theirs = {}, {}
+        made = {}  # The last ONNX value of each node that the exporter names; it may write several for one.
         for node in self.file.nodes:
             name, target = fx_name(node)
-            if name in targets and target == targets[name] and len(node.outputs) == 1:
-                last[name] = node.outputs[0]
-        for name, output in last.items():
-            self.add(name, output)
+            if name and len(node.outputs) == 1 and (name not in made or made[name][1] != name):
+                made[name] = ((modules_of(node)[-1:], target), node.outputs[0])
+        for (module, target), output in made.values():
+            ours.setdefault((*module, target), []).append(output)
+        for value in self.program.values:
+            theirs.setdefault((*value.modules[-1:], value.target), []).append(value.name)
+        for place, outputs in ours.items():
+            if len(outputs) == len(theirs.get(place, ())):
+                for name, output in zip(theirs[place], outputs):
+                    self.add(name, output)
+
+    def by_name(self):
+        """Where the exporter says nothing of its own: a name that both have."""
+        theirs = {each.name for each in self.program.values}
+        for node in self.file.nodes:
+            if fx_name(node)[0] is None:
+                for output in theirs.intersection(node.outputs):
+                    self.add(output, output)
 
     def by_module(self):
         ours, theirs = {}, {}
