@@ -17,7 +17,8 @@ std::vector<ValueInfo> made_values(const Graph& typed) {
       if (id == no_value || typed.value(id).constant) continue;
       const Value& value = typed.value(id);
       const std::string& name = value.origin.name.empty() ? value.name : value.origin.name;
-      if (!name.empty()) values.push_back({name, value.type, node.origin.name, node.origin.op.empty() ? node.op : node.origin.op});
+      if (!name.empty())
+        values.push_back({name, value.type, node.origin.name, node.origin.op.empty() ? node.op : node.origin.op});
     }
   }
   return values;
@@ -50,15 +51,18 @@ void check_options(const Options& options, const EngineName& name) {
   if (options.exact) fail(ErrorKind::InvalidArgument, "--exact chooses among Unmoor's kernels; ", name.text(), " has its own");
   const bool told = name.engine == "ort" || name.text() == "torch:cpu";
   if (options.fallback == "forbid" && !told) {
-    fail(ErrorKind::InvalidArgument, name.text(), " cannot be told to keep off the host: --fallback forbid is for Unmoor's devices and ort");
+    fail(ErrorKind::InvalidArgument, name.text(),
+         " cannot be told to keep off the host: --fallback forbid is for Unmoor's devices and ort");
   }
   if (options.tool == "run" && options.no_fuse) {
-    fail(ErrorKind::InvalidArgument, "--no-fuse is for Unmoor's devices", name.engine == "ort" ? "; ONNX Runtime has --set ort.optimize=off" : "");
+    fail(ErrorKind::InvalidArgument, "--no-fuse is for Unmoor's devices",
+         name.engine == "ort" ? "; ONNX Runtime has --set ort.optimize=off" : "");
   }
 }
 
 // One placement a node of the file, bodies of control flow included.
-void add_nodes(const Graph& graph, const std::string& prefix, const std::function<PlacementInfo(const std::string&, const std::string&)>& place,
+void add_nodes(const Graph& graph, const std::string& prefix,
+               const std::function<PlacementInfo(const std::string&, const std::string&)>& place,
                std::vector<PlacementInfo>& placements) {
   for (const Node& node : graph.nodes()) {
     const std::string label = prefix + (node.origin.name.empty() ? node.name : node.origin.name);
@@ -120,7 +124,8 @@ PlanInfo Lab::engine_placement(const EngineName& name) const {
       placed.state = "unsupported";
       placed.refusals = {{name.text(), "", "no-kernel", reason}};
     } else if (!whole) {
-      placed.refusals = {{name.text(), "", "", cat(name.text(), reason.empty() ? " does not say where it runs a node" : " stopped at another node")}};
+      placed.refusals = {{name.text(), "", "",
+                          cat(name.text(), reason.empty() ? " does not say where it runs a node" : " stopped at another node")}};
     }
     return placed;
   };

@@ -16,7 +16,8 @@ std::string make_dump_script(const std::string& model, const std::string& python
   PythonChild child(python, "--write-dump-script");
   Message reply;
   const double patience = child_patience(patience_s);
-  if (!child.send({{{"do", "script_names"}, {"model", model}}, {}}, patience) || !child.receive(reply, patience)) child.report_end();
+  if (!child.send({{{"do", "script_names"}, {"model", model}}, {}}, patience) || !child.receive(reply, patience))
+    child.report_end();
   if (!reply.head.value("ok", false)) fail(ErrorKind::Device, "--write-dump-script: ", reply.head.value("text", ""));
   // As a raw Python text in three quotes: what could end it is written as JSON's escape.
   std::string names = reply.head.at("names").dump(-1, ' ', true);

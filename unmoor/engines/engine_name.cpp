@@ -19,7 +19,8 @@ bool is_engine_device(std::string_view text) {
   const auto all = [](std::string_view part, auto is) {
     return !part.empty() && std::ranges::all_of(part, [&](char each) { return is(static_cast<unsigned char>(each)) != 0; });
   };
-  return all(kind, [](int each) { return std::isalnum(each); }) && all(index, [](int each) { return std::isdigit(each); }) && index.size() < 5;
+  return all(kind, [](int each) { return std::isalnum(each); }) && all(index, [](int each) { return std::isdigit(each); }) &&
+         index.size() < 5;
 }
 
 }  // namespace
@@ -39,7 +40,8 @@ std::optional<EngineName> parse_engine(const std::string& text) {
   if (name.engine == "py") {
     if (name.device.empty()) fail(ErrorKind::InvalidArgument, "'", text, "' names no file; write it as py:FILE");
   } else if (!is_engine_device(name.device)) {
-    fail(ErrorKind::InvalidArgument, "'", text, "' is no engine's device; write it as ", name.engine, ":cpu or ", name.engine, ":cuda:0");
+    fail(ErrorKind::InvalidArgument, "'", text, "' is no engine's device; write it as ", name.engine, ":cpu or ", name.engine,
+         ":cuda:0");
   }
   return name;
 }

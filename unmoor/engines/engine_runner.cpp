@@ -87,9 +87,17 @@ class EngineRunner : public Runner {
 
   void start() const {
     child_ = std::make_unique<PythonChild>(request_.python, name());
-    const json head{{"do", "open"}, {"engine", request_.name.engine}, {"device", request_.name.device}, {"model", request_.model},
-                    {"settings", request_.settings}, {"threads", request_.threads}, {"forbid", request_.forbid},
-                    {"inputs", names_of(request_.inputs)}, {"outputs", names_of(request_.outputs)}, {"shown", names_of(request_.values)}, {"shapes", shapes()}};
+    const json head{{"do", "open"},
+                    {"engine", request_.name.engine},
+                    {"device", request_.name.device},
+                    {"model", request_.model},
+                    {"settings", request_.settings},
+                    {"threads", request_.threads},
+                    {"forbid", request_.forbid},
+                    {"inputs", names_of(request_.inputs)},
+                    {"outputs", names_of(request_.outputs)},
+                    {"shown", names_of(request_.values)},
+                    {"shapes", shapes()}};
     try {
       const Message opened = exchange({head, {}}, nullptr, 0);
       load_ms_ = opened.head.at("load_ms");
@@ -110,7 +118,8 @@ class EngineRunner : public Runner {
     shown_.clear();
     for (const auto& each : names) {
       const auto known = infos_.find(each.get<std::string>());
-      shown_.push_back(known != infos_.end() ? known->second : ValueInfo{each, TensorType{DType::F32, Shape::of_unknown_rank()}, "", ""});
+      shown_.push_back(known != infos_.end() ? known->second
+                                             : ValueInfo{each, TensorType{DType::F32, Shape::of_unknown_rank()}, "", ""});
     }
   }
 
@@ -162,8 +171,8 @@ class EngineRunner : public Runner {
     return exchange(request, observer, busy);
   }
 
-  // Sends a request, passes on what the run shows, and takes the answer. Whatever interrupts this ends the child: nobody knows where the next
-  // message would begin.
+  // Sends a request, passes on what the run shows, and takes the answer. Whatever interrupts this ends the child: nobody knows
+  // where the next message would begin.
   Message exchange(const Message& request, Observer* observer, double busy) const {
     Message reply;
     try {
@@ -191,9 +200,9 @@ class EngineRunner : public Runner {
   }
 
   EngineRequest request_;
-  std::map<std::string, ValueInfo> infos_;        // What the file says of its values.
-  mutable std::unique_ptr<PythonChild> child_;    // Started again by the first call after it ended.
-  mutable std::vector<ValueInfo> shown_;          // What it can show, in its order.
+  std::map<std::string, ValueInfo> infos_;      // What the file says of its values.
+  mutable std::unique_ptr<PythonChild> child_;  // Started again by the first call after it ended.
+  mutable std::vector<ValueInfo> shown_;        // What it can show, in its order.
   mutable std::map<std::string, std::string> versions_;
   mutable std::set<std::string> notes_;
   mutable double load_ms_ = 0;

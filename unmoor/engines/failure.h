@@ -7,8 +7,8 @@ namespace unmoor {
 
 // What an engine's message says, as far as it can be read. Everything may be empty.
 struct FailureReading {
-  std::string op;      // As the engine spells it: "Conv", "aten::addmm".
-  std::string layer;   // The node or module.
+  std::string op;     // As the engine spells it: "Conv", "aten::addmm".
+  std::string layer;  // The node or module.
   std::string dtype;
   std::string shape;
   std::string remedy;  // What usually helps.

@@ -44,7 +44,8 @@ struct Frame {
 // Reads start.py from its input and runs it; the rest crosses as messages. Files of the working folder are not packages.
 std::string loader() {
   return fmt::format(
-      "import os,sys\nif sys.path[:1]==['']: del sys.path[0]\nb=b''\nwhile len(b)<{0}:\n p=os.read(0,{0}-len(b))\n if not p: sys.exit('nobody asked anything')\n b+=p\n"
+      "import os,sys\nif sys.path[:1]==['']: del sys.path[0]\nb=b''\nwhile len(b)<{0}:\n p=os.read(0,{0}-len(b))\n if not p: "
+      "sys.exit('nobody asked anything')\n b+=p\n"
       "exec(compile(b,'unmoor/start.py','exec'))\n",
       embedded::unmoor_engines_python_start_py.size());
 }
@@ -52,7 +53,8 @@ std::string loader() {
 // Names and sources, each after what it imports.
 json modules() {
   const auto entry = [](const char* name, std::string_view source) { return json::array({name, source}); };
-  return json::array({entry("serve", embedded::unmoor_engines_python_serve_py), entry("onnx_file", embedded::unmoor_engines_python_onnx_file_py),
+  return json::array({entry("serve", embedded::unmoor_engines_python_serve_py),
+                      entry("onnx_file", embedded::unmoor_engines_python_onnx_file_py),
                       entry("onnxruntime_engine", embedded::unmoor_engines_python_onnxruntime_engine_py),
                       entry("torch_program", embedded::unmoor_engines_python_torch_program_py),
                       entry("torch_engine", embedded::unmoor_engines_python_torch_engine_py),
@@ -92,7 +94,8 @@ void PythonChild::start() {
   const bool sent = child_.write(std::as_bytes(std::span(embedded::unmoor_engines_python_start_py)), patience);
   std::string seen;
   std::array<std::byte, 1> next{};  // Not one byte more than the greeting may be taken.
-  while (sent && !seen.ends_with(hello) && seen.size() < skipped_limit && child_.read(next, patience)) seen += static_cast<char>(next[0]);
+  while (sent && !seen.ends_with(hello) && seen.size() < skipped_limit && child_.read(next, patience))
+    seen += static_cast<char>(next[0]);
   if (!seen.ends_with(hello)) fail_at_start();
   if (!send({{{"parent", ::getpid()}, {"modules", modules()}}, {}}, patience)) fail_at_start();
 }
@@ -100,8 +103,8 @@ void PythonChild::start() {
 void PythonChild::fail_at_start() {
   const ChildEnd end = child_.finish(0.2);
   const std::string words = last_words();
-  fail(ErrorKind::Device, who_, ": '", python_, "' does not work as Python: ", end.text(), words.empty() ? "" : "; it said: ", words,
-       "; name another with --python or UNMOOR_PYTHON");
+  fail(ErrorKind::Device, who_, ": '", python_, "' does not work as Python: ", end.text(),
+       words.empty() ? "" : "; it said: ", words, "; name another with --python or UNMOOR_PYTHON");
 }
 
 std::string PythonChild::last_words() {
@@ -124,8 +127,8 @@ bool PythonChild::send(const Message& message, double patience_s) {
   const std::string head = message.head.dump(-1, ' ', false, json::error_handler_t::replace);
   if (head.size() > head_limit) fail(ErrorKind::Device, "a message of ", head.size(), " bytes without its values is too long");
   const Frame frame{magic, static_cast<uint32_t>(head.size()), message.bytes.size()};
-  return child_.write(std::as_bytes(std::span(&frame, 1)), patience_s) && child_.write(std::as_bytes(std::span(head)), patience_s) &&
-         child_.write(message.bytes, patience_s);
+  return child_.write(std::as_bytes(std::span(&frame, 1)), patience_s) &&
+         child_.write(std::as_bytes(std::span(head)), patience_s) && child_.write(message.bytes, patience_s);
 }
 
 bool PythonChild::receive(Message& message, double patience_s) {
@@ -139,7 +142,8 @@ bool PythonChild::receive(Message& message, double patience_s) {
   message.bytes.resize(frame.payload_bytes);
   if (!child_.read(message.bytes, patience_s)) return false;
   message.head = json::parse(head, nullptr, false);
-  if (!message.head.is_object()) fail(ErrorKind::Device, "the process that runs ", who_, " cannot be understood: its message is no JSON object");
+  if (!message.head.is_object())
+    fail(ErrorKind::Device, "the process that runs ", who_, " cannot be understood: its message is no JSON object");
   return true;
 }
 

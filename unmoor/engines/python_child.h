@@ -9,11 +9,12 @@
 
 namespace unmoor {
 
-// The interpreter to use: `given`, else UNMOOR_PYTHON, else that of the active virtual or conda environment, else python3 as PATH has it.
+// The interpreter to use: `given`, else UNMOOR_PYTHON, else that of the active virtual or conda environment, else python3 as PATH
+// has it.
 std::string find_python(const std::string& given);
 
-// A Python process that runs our modules of unmoor/engines/python and answers messages: a JSON object and bytes each way. What engines print goes
-// to the error stream. One thread at a time. Only .cpp files of this layer include this.
+// A Python process that runs our modules of unmoor/engines/python and answers messages: a JSON object and bytes each way. What
+// engines print goes to the error stream. One thread at a time. Only .cpp files of this layer include this.
 class PythonChild {
  public:
   // `who` names the engine in errors. Fails with Device if there is no such interpreter or it does not start.

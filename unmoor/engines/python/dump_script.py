@@ -6,7 +6,7 @@ import importlib.util, json, pathlib, sys
 import numpy as np
 import torch
 
-INPUTS, OUTPUTS, NODES, MODULES = json.loads(r'''@NAMES@''')  # Of the ONNX model; of its values by exported node and by module.
+INPUTS, OUTPUTS, PLACES, MODULES = json.loads(r'''@NAMES@''')  # Names of the ONNX model; of its values by module and operator, and by module.
 spec, folder, device = sys.argv[1], pathlib.Path(sys.argv[2]), (sys.argv[3:] or ["cpu"])[0]
 folder.mkdir(parents=True, exist_ok=True)
 values = []
@@ -39,11 +39,19 @@ for name, tensor in zip(INPUTS, inputs): save(name, tensor)
 inputs = [each.to(device) for each in inputs]
 with torch.no_grad():
     if spec.endswith(".pt2"):
+        stack = lambda node: [path.removeprefix("L['self'].") for path, _ in (node.meta.get("nn_module_stack") or {}).values() if path not in ("", "L['self']")][-1:]
+        calls, places = [node for node in module.graph.nodes if node.op == "call_function"], {}
+        folded = {node.name for node, after in zip(calls, calls[1:]) if stack(after) and stack(after)[0] not in MODULES}
+        for node in calls: places.setdefault(f"{' '.join(stack(node))} {node.target}", []).append(node.name)
+        names = {name: ours for where, found in PLACES.items() if len(places.get(where, ())) == len(found) for name, ours in zip(places[where], found)}
+        names = {name: ours for name, ours in names.items() if name not in folded}  # Those before a module that the exporter folded away.
         class Watch(torch.fx.Interpreter):
-            def run_node(self, node): show(NODES, node.name, result := super().run_node(node)); return result
+            def run_node(self, node): show(names, node.name, result := super().run_node(node)); return result
         outputs = Watch(module).run(*inputs, enable_io_processing=False)
     else:
-        for path, part in module.named_modules(): part.register_forward_hook(lambda _, __, result, path=path: show(MODULES, path, result))
+        paths = [path for path, _ in module.named_modules()]
+        names = {path: MODULES[path] for path, after in zip(paths, paths[1:] + paths[:1]) if path in MODULES and after in {*MODULES, ""}}
+        for path, part in module.named_modules(): part.register_forward_hook(lambda _, __, result, path=path: show(names, path, result))
         outputs = module(*inputs)
 for name, tensor in zip(OUTPUTS, leaves(outputs)): save(name, tensor)
 (folder / "manifest.json").write_text(json.dumps({"values": values}))

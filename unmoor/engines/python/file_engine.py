@@ -10,7 +10,7 @@ from unmoor_serve import Missing, Wrong, choose, versions_of
 def load_file(path):
     if not os.path.isfile(path):
         raise Wrong(f"there is no file '{path}'")
-    sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+    sys.path.append(os.path.dirname(os.path.abspath(path)))  # Behind: an engine may be called as the package that it uses.
     spec = importlib.util.spec_from_file_location("unmoor_user_engine", path, loader=importlib.machinery.SourceFileLoader("unmoor_user_engine", path))
     module = importlib.util.module_from_spec(spec)
     try:

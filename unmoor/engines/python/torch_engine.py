@@ -86,17 +86,31 @@ def module_path(parts):
     return re.sub(r"\b(\w+)\.\1\.(\d+)", r"\1.\2", parts)
 
 
-def script_names(path):
-    """What dump_script.py must know of an ONNX file: names of inputs, outputs, and of values by exported node and by module."""
-    file = OnnxFile(path)
-    nodes, modules = {}, {}
+def place(modules, target):
+    """Where a node of an exported program stands: the innermost module, and its operator."""
+    return f"{' '.join(modules[-1:])} {target}"
+
+
+def places_of(file):
+    """The values of an ONNX file by the place of the node that the exporter made them from; the last one where it wrote several for one."""
+    made, places = {}, {}
     for node in file.nodes:
-        name, _ = fx_name(node)
-        if name and len(node.outputs) == 1 and nodes.get(name) != name:
-            nodes[name] = node.outputs[0]
-        for each in modules_of(node):
-            modules[module_path(each)] = node.outputs[0]
-    return [file.inputs, file.outputs, nodes, modules]
+        name, target = fx_name(node)
+        if name and len(node.outputs) == 1 and (name not in made or made[name][1] != name):
+            made[name] = (place(modules_of(node), target), node.outputs[0])
+    for where, output in made.values():
+        places.setdefault(where, []).append(output)
+    return places
+
+
+def last_in_module(file):
+    return {module_path(path): node.outputs[0] for node in file.nodes if node.outputs for path in modules_of(node)}
+
+
+def script_names(path):
+    """What dump_script.py must know of an ONNX file."""
+    file = OnnxFile(path)
+    return [file.inputs, file.outputs, places_of(file), last_in_module(file)]
 
 
 class Matches:
@@ -105,7 +119,7 @@ class Matches:
     def __init__(self, file, program, allowed):
         self.file, self.program, self.allowed = file, program, allowed
         self.names = {}  # Of the ONNX model, by the program's.
-        self.modules = {module_path(path) for node in file.nodes for path in modules_of(node)}
+        self.modules = set(last_in_module(file))
         self.before_folded = self.find_folded()
         self.by_name()
         self.by_place()
@@ -122,19 +136,12 @@ class Matches:
 
     def by_place(self):
         """Exporters renumber names; the k-th use of an operator in a module stays, if both sides use it as often there."""
-        ours, theirs = {}, {}
-        made = {}  # The last ONNX value of each node that the exporter names; it may write several for one.
-        for node in self.file.nodes:
-            name, target = fx_name(node)
-            if name and len(node.outputs) == 1 and (name not in made or made[name][1] != name):
-                made[name] = ((modules_of(node)[-1:], target), node.outputs[0])
-        for (module, target), output in made.values():
-            ours.setdefault((*module, target), []).append(output)
+        theirs = {}
         for value in self.program.values:
-            theirs.setdefault((*value.modules[-1:], value.target), []).append(value.name)
-        for place, outputs in ours.items():
-            if len(outputs) == len(theirs.get(place, ())):
-                for name, output in zip(theirs[place], outputs):
+            theirs.setdefault(place(value.modules, value.target), []).append(value.name)
+        for where, outputs in places_of(self.file).items():
+            if len(outputs) == len(theirs.get(where, ())):
+                for name, output in zip(theirs[where], outputs):
                     self.add(name, output)
 
     def by_name(self):
@@ -146,11 +153,7 @@ class Matches:
                     self.add(output, output)
 
     def by_module(self):
-        ours, theirs = {}, {}
-        for node in self.file.nodes:
-            for path in modules_of(node):
-                if node.outputs:
-                    ours[module_path(path)] = node.outputs[0]
+        ours, theirs = last_in_module(self.file), {}
         for value in self.program.values:
             for path in value.modules:
                 theirs[path] = value.name

@@ -95,7 +95,7 @@ class Eager:
         self.torch = torch = need("torch")
         if not os.path.isfile(path):
             raise Wrong(f"there is no file '{path}'")
-        sys.path.insert(0, os.path.dirname(os.path.abspath(path)))
+        sys.path.append(os.path.dirname(os.path.abspath(path)))
         spec = importlib.util.spec_from_file_location("unmoor_user_model", path)
         file = importlib.util.module_from_spec(spec)
         spec.loader.exec_module(file)
