@@ -1,3 +1,4 @@
+#include <algorithm>
 #include <functional>
 #include <set>
 
@@ -46,15 +47,25 @@ class Picker : public Observer {
   std::set<std::string, std::less<>> names_;
 };
 
+// Whether flags that choose among Unmoor's kernels have something to choose.
+bool uses_own_device(const Options& options) {
+  if (options.tool == "migrate") return true;
+  std::vector<std::string> used = options.devices;
+  if (options.tool == "align") used = {options.reference, options.target};
+  return !std::ranges::all_of(used, is_engine);
+}
+
 // Fails with InvalidArgument on what an engine cannot be told.
 void check_options(const Options& options, const EngineName& name) {
-  if (options.exact) fail(ErrorKind::InvalidArgument, "--exact chooses among Unmoor's kernels; ", name.text(), " has its own");
+  if (options.exact && !uses_own_device(options)) {
+    fail(ErrorKind::InvalidArgument, "--exact chooses among Unmoor's kernels; ", name.text(), " has its own");
+  }
   const bool told = name.engine == "ort" || name.text() == "torch:cpu";
   if (options.fallback == "forbid" && !told) {
     fail(ErrorKind::InvalidArgument, name.text(),
          " cannot be told to keep off the host: --fallback forbid is for Unmoor's devices and ort");
   }
-  if (options.tool == "run" && options.no_fuse) {
+  if (options.no_fuse && !uses_own_device(options)) {
     fail(ErrorKind::InvalidArgument, "--no-fuse is for Unmoor's devices",
          name.engine == "ort" ? "; ONNX Runtime has --set ort.optimize=off" : "");
   }

@@ -52,7 +52,7 @@ class EngineRunner : public Runner {
     for (const ValueInfo& value : shown_) {
       if (observer != nullptr && observer->wants(value)) wanted.push_back(value.name);
     }
-    Message request{{{"do", "run"}, {"wanted", wanted}}, {}};
+    Message request{{{"do", "run"}, {"wanted", wanted}, {"watched", observer != nullptr}}, {}};
     request.head["inputs"] = pack(inputs, request.bytes);
     const Message reply = ask(request, observer);
     take_notes(reply.head);

@@ -10,7 +10,10 @@ from unmoor_serve import Missing, Wrong, choose, versions_of
 def load_file(path):
     if not os.path.isfile(path):
         raise Wrong(f"there is no file '{path}'")
-    sys.path.append(os.path.dirname(os.path.abspath(path)))  # Behind: an engine may be called as the package that it uses.
+    stem = os.path.splitext(os.path.basename(path))[0]
+    if stem.isidentifier() and importlib.util.find_spec(stem) is None:
+        sys.modules[stem] = None  # A file that is called as the package it needs must not find itself in its place.
+    sys.path.append(os.path.dirname(os.path.abspath(path)))
     spec = importlib.util.spec_from_file_location("unmoor_user_engine", path, loader=importlib.machinery.SourceFileLoader("unmoor_user_engine", path))
     module = importlib.util.module_from_spec(spec)
     try:
@@ -30,7 +33,7 @@ class Engine:
         self.module = load_file(request["device"])
         self.shows = "wanted" in inspect.signature(self.module.run).parameters
         self.outputs = request["outputs"]
-        self.notes = [] if self.shows else ["its run() takes no 'wanted': it shows outputs only"]
+        self.notes, self.hidden = [], None if self.shows else "its run() takes no 'wanted': it shows outputs only"
         try:
             self.module.load(request["model"])
         except ModuleNotFoundError as error:

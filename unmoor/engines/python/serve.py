@@ -176,7 +176,9 @@ class Server:
     def run(self, head, payload):
         outputs = self.engine.run(named(head["inputs"], payload), head["wanted"], self.show)
         packer = Packer()
-        return {"outputs": packer.named(outputs), "notes": self.engine.notes}, packer.parts
+        hidden = getattr(self.engine, "hidden", None)  # Why it shows no values: of interest to who wants some.
+        notes = [*self.engine.notes, hidden] if hidden and head["watched"] else self.engine.notes
+        return {"outputs": packer.named(outputs), "notes": notes}, packer.parts
 
     def show(self, name, value):
         packer = Packer()

@@ -184,7 +184,7 @@ class Engine:
         self.matches, self.values = None, []
         if self.settings["compile"] == "on":
             self.program.compile()
-            self.notes.append("compiled, PyTorch shows outputs only")
+            self.hidden = "compiled, PyTorch shows outputs only"
         else:
             self.matches = Matches(OnnxFile(request["model"]), self.program, set(request["shown"]))
             self.unmatched = self.matches.unmatched()
