@@ -12,6 +12,7 @@ namespace unmoor::cli {
 Outcome run_command(const Options& options, nlohmann::json& json);
 Outcome scan_command(const Options& options, nlohmann::json& json);
 Outcome align_command(const Options& options, nlohmann::json& json);
+Outcome dump_script_command(const Options& options, nlohmann::json& json);  // align --write-dump-script
 Outcome bench_command(const Options& options, nlohmann::json& json);
 Outcome doctor_command(const Options& options, nlohmann::json& json);
 DoctorResult doctor_result(const Options& options, nlohmann::json& json);  // doctor's result itself, for migrate.

@@ -7,6 +7,7 @@
 #include "unmoor/backends/gpu/gpu.h"
 #include "unmoor/backends/reference/reference.h"
 #include "unmoor/base/error.h"
+#include "unmoor/engines/engine.h"
 
 namespace unmoor::cli {
 
@@ -26,7 +27,7 @@ std::unique_ptr<Backend> make_backend(const std::string& name) {
     if (platform.name == name) fail(ErrorKind::Device, name, ": ", platform.absent);
     names += cat(names.empty() ? "" : ", ", platform.name);
   }
-  fail(ErrorKind::InvalidArgument, "no device is called '", name, "'; known are: ", names);
+  fail(ErrorKind::InvalidArgument, "no device is called '", name, "'; known are: ", names, ", and the engines ort:DEVICE, torch:DEVICE and py:FILE");
 }
 
 std::string DeviceName::text() const {
@@ -35,6 +36,7 @@ std::string DeviceName::text() const {
 }
 
 DeviceName parse_device(const std::string& text) {
+  if (is_engine(text)) fail(ErrorKind::InvalidArgument, "'", text, "' is an engine; here, only Unmoor's devices may stand");
   DeviceName name;
   const size_t colon = text.find(':');
   name.backend = text.substr(0, colon);
@@ -47,7 +49,14 @@ DeviceName parse_device(const std::string& text) {
 
 bool is_device(const std::string& text) {
   const std::string backend = text.substr(0, text.find(':'));
-  return std::ranges::find(platforms(), backend, &Platform::name) != platforms().end();
+  return is_engine(text) || std::ranges::find(platforms(), backend, &Platform::name) != platforms().end();
+}
+
+std::string runner_name(const std::string& text) {
+  if (const auto engine = parse_engine(text)) return engine->text();
+  const DeviceName name = parse_device(text);
+  (void)make_backend(name.backend);
+  return name.text();
 }
 
 bool needs_worker(const DeviceName& device) { return device.backend != "cpu" && device.backend != "reference"; }

@@ -26,7 +26,9 @@ struct DeviceName {
   std::string text() const;  // "opencl:1", "cpu": the first host device has no index.
 };
 DeviceName parse_device(const std::string& text);
-bool is_device(const std::string& text);  // Its backend is a platform that Unmoor knows, here or not.
+bool is_device(const std::string& text);  // Its backend is a platform that Unmoor knows, here or not, or it is an engine's name.
+// The name of a device or an engine in its usual spelling. Fails as make_backend does on what nobody knows or is not here.
+std::string runner_name(const std::string& text);
 bool needs_worker(const DeviceName& device);  // Its driver may abort.
 
 using Settings = std::map<std::string, std::string>;  // Option and value.

@@ -36,19 +36,19 @@ std::unique_ptr<ModelRunner> local_runner(std::shared_ptr<const Model> model, co
   return runner;
 }
 
+}  // namespace
+
 std::vector<ValueInfo> declared_inputs(const Model& model) {
   std::vector<ValueInfo> inputs;
   for (const ValueId id : model.graph.inputs()) inputs.push_back({model.graph.value(id).name, model.graph.value(id).type, "", ""});
   return inputs;
 }
 
-}  // namespace
-
 namespace {
 
 struct Setting {
-  DeviceName device;
-  bool every = false;  // Of the backend's devices.
+  std::string runner;  // A backend or an engine.
+  std::string which;   // Its device, "0" or "cuda:0"; empty: every one.
   std::string key;
   std::string value;
 };
@@ -61,12 +61,25 @@ Setting parse_setting(const std::string& text) {
     fail(ErrorKind::InvalidArgument, "'", text, "' is no setting; write it as DEVICE.KEY=VALUE");
   }
   const std::string device = text.substr(0, dot);
-  if (!is_device(device)) (void)make_backend(device);  // Says which devices there are.
-  return {parse_device(device), device.find(':') == std::string::npos, text.substr(dot + 1, equals - dot - 1), text.substr(equals + 1)};
+  const size_t colon = device.find(':');
+  const std::string runner = device.substr(0, colon);
+  Setting setting{runner, "", text.substr(dot + 1, equals - dot - 1), text.substr(equals + 1)};
+  if (!is_device(device) && runner != "py") (void)make_backend(device);  // Says which devices there are.
+  if (colon != std::string::npos) setting.which = is_engine(device) ? device.substr(colon + 1) : std::to_string(parse_device(device).index);
+  return setting;
 }
 
 bool is_for(const Setting& setting, const DeviceName& device) {
-  return setting.device.backend == device.backend && (setting.every || setting.device.index == device.index);
+  return setting.runner == device.backend && (setting.which.empty() || setting.which == std::to_string(device.index));
+}
+
+bool is_for(const Setting& setting, const EngineName& engine) {
+  return setting.runner == engine.engine && (setting.which.empty() || setting.which == engine.device);
+}
+
+bool is_for(const Setting& setting, const std::string& runner) {
+  const auto engine = parse_engine(runner);
+  return engine ? is_for(setting, *engine) : is_for(setting, parse_device(runner));
 }
 
 }  // namespace
@@ -82,6 +95,15 @@ Settings settings_of(const Options& options, const DeviceName& device) {
   return settings;
 }
 
+Settings settings_of(const Options& options, const EngineName& engine) {
+  Settings settings;
+  for (const std::string& text : options.settings) {
+    const Setting setting = parse_setting(text);
+    if (is_for(setting, engine)) settings[setting.key] = setting.value;
+  }
+  return settings;
+}
+
 void check_settings(const Options& options) {
   std::vector<std::string> used = options.devices;
   used.emplace_back("cpu");  // What a device refuses runs there.
@@ -90,7 +112,7 @@ void check_settings(const Options& options) {
   }
   for (const std::string& text : options.settings) {
     const Setting setting = parse_setting(text);
-    if (std::ranges::none_of(used, [&](const std::string& device) { return is_for(setting, parse_device(device)); })) {
+    if (std::ranges::none_of(used, [&](const std::string& runner) { return is_for(setting, runner); })) {
       fail(ErrorKind::InvalidArgument, "'", text, "' is for a device that is not used here");
     }
   }
@@ -100,6 +122,7 @@ void add_versions(nlohmann::json& result, const PlanInfo& plan) {
   for (size_t i = 0; i < plan.versions.size() && i < plan.devices.size(); ++i) {
     for (const auto& [what, version] : plan.versions[i]) result["environment"]["versions"][cat(plan.devices[i], " ", what)] = version;
   }
+  for (const std::string& note : plan.notes) result["environment"]["notes"].push_back(note);
 }
 
 Lab::Lab(const Options& options) : options_(options) {
@@ -129,6 +152,7 @@ PlanOptions Lab::plan_options() const {
 }
 
 std::unique_ptr<Runner> Lab::runner(const std::string& device, PlanOptions options, bool apart) const {
+  if (const auto engine = parse_engine(device)) return engine_runner(*engine);
   const DeviceName name = parse_device(device);
   const Settings settings = settings_of(options_, name);
   if (!apart && !needs_worker(name)) return local_runner(model_, name, settings, settings, std::move(options), load_ms_);
@@ -137,11 +161,12 @@ std::unique_ptr<Runner> Lab::runner(const std::string& device, PlanOptions optio
   request.device = name.text();
   request.options = std::move(options);
   request.settings = settings;
-  for (const auto& [key, value] : settings_of(options_, {"cpu", 0})) request.settings[cat("cpu.", key)] = value;
+  for (const auto& [key, value] : settings_of(options_, DeviceName{"cpu", 0})) request.settings[cat("cpu.", key)] = value;
   return make_worker_runner(request);
 }
 
 PlanInfo Lab::placement(const std::string& device) const {
+  if (const auto engine = parse_engine(device)) return engine_placement(*engine);
   PlanOptions options = plan_options();
   options.place_only = true;
   return runner(device, options)->plan();

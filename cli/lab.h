@@ -2,10 +2,12 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <set>
 #include <string>
 
 #include "cli/devices.h"
 #include "cli/options.h"
+#include "unmoor/engines/engine.h"
 #include "unmoor/formats/onnx/onnx.h"
 #include "unmoor/runtime/worker.h"
 #include "unmoor/workbench/align.h"
@@ -25,6 +27,10 @@ class Lab {
   // A runner on the device: in this process for host devices, else in a worker. `apart` asks for a worker in any case, so that peers do not share
   // caches and threads.
   std::unique_ptr<Runner> runner(const std::string& device, PlanOptions options = {}, bool apart = false) const;
+  // A foreign engine, in the user's Python.
+  std::unique_ptr<Runner> engine_runner(const EngineName& name) const;
+  // What is known of where an engine runs each node, from loading the model in it: little. Fails if it does not load, and not because of a node.
+  PlanInfo engine_placement(const EngineName& name) const;
   // Where each node would run, without preparing it.
   PlanInfo placement(const std::string& device) const;
   // The file with its types inferred for the shapes that are used.
@@ -42,13 +48,17 @@ class Lab {
   double load_ms_ = 0;
   NamedData given_;       // Inputs from files.
   ChosenShapes chosen_;
+  mutable std::set<std::string> said_;  // Notes of engines: opened again, they say the same.
 };
 
+std::vector<ValueInfo> declared_inputs(const Model& model);
 // The settings of one device from --set DEVICE.KEY=VALUE, --threads and --exact.
 Settings settings_of(const Options& options, const DeviceName& device);
+// The same of an engine: without --threads and --exact, which are not settings of one.
+Settings settings_of(const Options& options, const EngineName& engine);
 // Fails with InvalidArgument on a setting that is none, or that is for a device that this call does not use.
 void check_settings(const Options& options);
-// The versions of a plan's devices, into a result's environment.
+// The versions of a plan's devices, and its notes, into a result's environment.
 void add_versions(nlohmann::json& result, const PlanInfo& plan);
 // Aligns two runners that were opened by these names; where they differ inside a fused step, once more without fusing.
 AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,

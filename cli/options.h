@@ -23,6 +23,7 @@ struct Options {
   std::string dump;
   std::string html;
   std::vector<std::string> settings;  // --set DEVICE.KEY=VALUE
+  std::string python;                 // The interpreter for engines; empty: UNMOOR_PYTHON, the active environment's, python3.
   std::vector<std::string> nodes;     // --node
   std::vector<std::string> ops;       // --op
   std::string category;
@@ -42,6 +43,7 @@ struct Options {
   bool hash = false;
   bool exit_zero = false;
   std::string write_cases;            // A folder for cases in ONNX's test layout.
+  bool write_dump_script = false;     // align: only prints a script for another machine
   bool dry_run = false;               // conformance: only where each case would run
   bool serve = false;                 // bench: answer requests on standard input
 };

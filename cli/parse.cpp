@@ -86,7 +86,7 @@ class Flags {
     return *this;
   }
   Flags& on(const char* otherwise) {
-    tool_.add_option("--on", options_.devices, "devices, as backend[:index]: cpu, opencl, reference")
+    tool_.add_option("--on", options_.devices, "devices, as backend[:index]: cpu, opencl, reference; or engines: ort:cpu, torch:cuda:0, py:FILE")
         ->type_name("DEVICE,...")
         ->allow_extra_args(false)
         ->delimiter(',')
@@ -94,7 +94,7 @@ class Flags {
     return *this;
   }
   Flags& to() {
-    tool_.add_option("--to", options_.devices, "the device to move to, as backend[:index]")->type_name("DEVICE")->required()->expected(1);
+    tool_.add_option("--to", options_.devices, "the device to move to, as backend[:index], or an engine: ort:cpu, torch:cuda:0, py:FILE")->type_name("DEVICE")->required()->expected(1);
     return *this;
   }
   Flags& fallback() {
@@ -114,12 +114,16 @@ class Flags {
     return *this;
   }
   Flags& settings() {
-    tool_.add_option("--set", options_.settings, "an option of a device, such as cpu.threads=2")->type_name("DEVICE.KEY=VALUE")->allow_extra_args(false);
+    tool_.add_option("--set", options_.settings, "an option of a device or an engine, such as cpu.threads=2 or ort.optimize=off")->type_name("DEVICE.KEY=VALUE")->allow_extra_args(false);
     tool_.add_flag("--exact", options_.exact, "only kernels that differ from plain arithmetic by the order of sums alone: no Winograd");
     return *this;
   }
+  Flags& python() {
+    tool_.add_option("--python", options_.python, "the interpreter for ort, torch and py; else UNMOOR_PYTHON, the active environment's, python3")->type_name("FILE");
+    return *this;
+  }
   Flags& threads() {
-    tool_.add_option("--threads", options_.threads, "threads of the cpu device; 0: one a core")->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
+    tool_.add_option("--threads", options_.threads, "threads of the cpu device and of engines; 0: one a core")->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
     return *this;
   }
   Flags& narrowed() {
@@ -156,15 +160,15 @@ Flags add_tool(CLI::App& app, Options& options, const char* name, const char* wh
 void add_model_tools(CLI::App& app, Options& options) {
   add_tool(app, options, "migrate", "The main job: what a device takes, whether numbers agree, how fast it is, one verdict",
            "unmoor migrate model.onnx --to opencl --html report.html")
-      .model().to().inputs().threads().settings().html().hash().results()
+      .model().to().inputs().threads().settings().python().html().hash().results()
       .tool().add_option("--seconds", options.seconds, "of warm runs for each device")->type_name("S")->check(number_up_to(most_seconds))->capture_default_str();
   add_tool(app, options, "scan", "Which nodes a device takes, which it refuses and why; runs nothing",
            "unmoor scan model.onnx --on opencl,cpu")
-      .model().on("cpu").narrowed().settings().html().hash().results()
+      .model().on("cpu").narrowed().settings().python().html().hash().results()
       .tool().add_option("--shapes", options.shapes, "input shapes: x:1x3x224x224")->type_name("SHAPES");
   auto& run = add_tool(app, options, "run", "One inference",
                        "unmoor run model.onnx -i x=image.npy -o out.npz --on opencl --fallback forbid")
-                  .model().on("cpu").fallback().inputs().threads().settings().html().hash().results().narrowed().tool();
+                  .model().on("cpu").fallback().inputs().threads().settings().python().html().hash().results().narrowed().tool();
   run.add_option("-o,--output", options.output, "writes the outputs: FILE.npz")->type_name("FILE");
   run.add_option("--dump", options.dump, "writes every value of the run into this folder")->type_name("FOLDER");
   run.add_flag("--explain", options.explain, "prints where each node runs, and why not elsewhere; so do --node and --op");
@@ -172,22 +176,24 @@ void add_model_tools(CLI::App& app, Options& options) {
   run.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   auto& align = add_tool(app, options, "align", "Where two devices first disagree, and by how much",
                          "unmoor align model.onnx --reference reference --target opencl")
-                    .model().inputs().threads().settings().html().hash().results().narrowed().tool();
-  align.add_option("--reference", options.reference, "a device, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
-  align.add_option("--target", options.target, "a device, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
+                    .model().inputs().threads().settings().python().html().hash().results().narrowed().tool();
+  align.add_option("--reference", options.reference, "a device, an engine, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
+  align.add_option("--target", options.target, "a device, an engine, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
   align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
   align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
   align.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
+  align.add_flag("--write-dump-script", options.write_dump_script,
+                 "only prints a Python script that writes the PyTorch model's values on another machine, as a folder for --reference or --target");
   auto& bench = add_tool(app, options, "bench", "Load, preparation, first run and warm runs, apart",
                          "unmoor bench model.onnx --on cpu,opencl --threads 2")
-                    .model().on("cpu").inputs().threads().settings().html().hash().results().tool();
+                    .model().on("cpu").inputs().threads().settings().python().html().hash().results().tool();
   bench.add_option("--seconds", options.seconds, "of warm runs for each device, at least six runs")->type_name("S")->check(number_up_to(most_seconds))->capture_default_str();
   bench.add_flag("--serve", options.serve, "answers 'run N' on standard input with N times in milliseconds; 'quit' ends");
 }
 
 void add_device_tools(CLI::App& app, Options& options) {
   add_tool(app, options, "doctor", "Which devices are here, or why not; each runs and checks a real operator", "unmoor doctor")
-      .html().results().tool().add_flag("--kernels", options.kernels, "lists every device's kernels by operator, first those that are asked first");
+      .python().html().results().tool().add_flag("--kernels", options.kernels, "lists every device's kernels by operator, first those that are asked first");
   auto& conformance = add_tool(app, options, "conformance", "Every operator's cases on a device against the reference",
                                "unmoor conformance --on opencl --op Softmax,MatMul")
                           .on("cpu").settings().threads().results().tool();

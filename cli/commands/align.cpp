@@ -15,7 +15,7 @@ std::unique_ptr<Runner> side(const Lab& lab, const std::string& name, bool is_re
   if (!is_device(name) && is_dump(name)) return open_dump(name);
   PlanOptions options = lab.plan_options();
   options.passes.fuse = options.passes.fuse && fuse;
-  options.passes.widen_to_float64 = is_reference && parse_device(name).backend == "reference";
+  options.passes.widen_to_float64 = is_reference && !is_engine(name) && parse_device(name).backend == "reference";
   return lab.runner(name, options);
 }
 

@@ -9,11 +9,11 @@
 
 namespace unmoor::cli {
 
-DoctorResult doctor_result(const Options&, nlohmann::json& result) {
+DoctorResult doctor_result(const Options& options, nlohmann::json& result) {
   constexpr double patience_s = 300;  // Compilers on a cold cache are slow.
   std::vector<PlatformToProbe> wanted;
   for (const Platform& platform : platforms()) wanted.push_back({platform.name, platform.absent});
-  const DoctorResult found = doctor(wanted, [](const std::string& platform) {
+  DoctorResult found = doctor(wanted, [](const std::string& platform) {
     show_progress(cat("probe ", platform), 0, 0);
     const ToolOutput output = run_tool({"--worker-probe", platform}, patience_s);
     const bool failed = !output.ended.empty() || output.status != 0;
@@ -21,6 +21,8 @@ DoctorResult doctor_result(const Options&, nlohmann::json& result) {
                                                  output.errors.empty() ? "" : "; it said: ", output.errors)
                                            : std::string()};
   });
+  show_progress("look for engines", 0, 0);
+  found.engines = find_engines(options.python);
   result.update(found.to_json());
   for (const auto& device : found.devices) {
     if (device.state == "ready") result["environment"]["devices"].push_back(device.name);

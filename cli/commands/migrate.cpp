@@ -62,6 +62,7 @@ std::string repeated(const Options& options, bool for_scan) {
   if (!options.shapes.empty()) add("--shapes", options.shapes);
   for (const std::string& setting : options.settings) add("--set", setting);
   if (options.exact) text += " --exact";
+  if (!options.python.empty()) add("--python", options.python);
   if (for_scan) return text;
   for (const std::string& input : options.inputs) add("-i", input);
   if (options.seed != 0) add("--seed", std::to_string(options.seed));
@@ -103,14 +104,13 @@ Migration run_parts(const Lab& lab, const std::string& target, const NamedData& 
 }  // namespace
 
 Outcome migrate_command(const Options& options, nlohmann::json& result) {
-  const DeviceName target = parse_device(options.devices.at(0));
-  (void)make_backend(target.backend);  // An unknown or absent platform is said before anything runs.
+  const std::string target = runner_name(options.devices.at(0));  // An unknown or absent platform is said before anything runs.
   const Lab lab(options);
   show_note(lab.note());
   const NamedData inputs = lab.inputs();
   result["model"] = model_json(lab.model(), &inputs);
-  result["environment"]["devices"] = {target.text(), source};
-  const Migration found = run_parts(lab, target.text(), inputs);
+  result["environment"]["devices"] = {target, source};
+  const Migration found = run_parts(lab, target, inputs);
   const Verdict verdict = judge(found);
   result.update(migration_json(found, verdict));
   if (found.plan.result) add_versions(result, *found.plan.result);

@@ -120,6 +120,11 @@ std::string explain(const PlanInfo& plan, const Options& options) {
 }
 
 std::string plan_line(const PlanInfo& plan) {
+  if (plan.placements.empty() && is_engine(plan.devices.at(0))) {
+    std::string versions;
+    for (const auto& [what, version] : plan.versions.at(0)) versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", what, version);
+    return wrapped(fmt::format("run by {}: {}", plan.devices[0], versions));
+  }
   size_t bytes = 0;
   for (const CopyInfo& copy : plan.copies) bytes += copy.bytes;
   std::string text = fmt::format("{} steps on {}", plan.placements.size(), plan.devices[0]);
@@ -141,6 +146,11 @@ Outcome run_command(const Options& options, json& result) {
   const NamedData inputs = lab.inputs();
   result["model"] = model_json(lab.model(), &inputs);
   if (options.devices.size() != 1) fail(ErrorKind::InvalidArgument, "run takes one device, not ", options.devices.size());
+  const bool narrowed = !options.nodes.empty() || !options.ops.empty();
+  const bool explained = options.explain || options.kernels || narrowed;
+  if (explained && is_engine(options.devices[0])) {
+    fail(ErrorKind::InvalidArgument, options.devices[0], " does not say where its nodes run: --explain, --kernels, --node and --op are for Unmoor's devices");
+  }
   const std::shared_ptr<Runner> runner = lab.runner(options.devices[0], lab.plan_options());  // Shared with the outcome.
   std::unique_ptr<DumpWriter> dump;
   if (!options.dump.empty()) {
@@ -155,8 +165,7 @@ Outcome run_command(const Options& options, json& result) {
   result["plan"] = plan_json(plan);
   result["environment"]["devices"] = plan.devices;
   add_versions(result, plan);
-  const bool narrowed = !options.nodes.empty() || !options.ops.empty();
-  if (options.explain || options.kernels || narrowed) outcome.text += explain(plan, options);
+  if (explained) outcome.text += explain(plan, options);
   outcome.text += plan_line(plan);
   describe_outputs(outputs, result, outcome.text);
   if (dump) {

@@ -17,7 +17,7 @@ Outcome scan_command(const Options& options, nlohmann::json& result) {
   const ScanOptions scan_options{options.nodes, options.ops, cat("unmoor ", UNMOOR_VERSION)};
   for (const std::string& device : options.devices) {
     show_progress(cat("plan for ", device), 0, 0);
-    const std::string name = parse_device(device).text();
+    const std::string name = is_engine(device) ? runner_name(device) : parse_device(device).text();
     const PlanInfo plan = lab.placement(device);
     found.platforms.push_back(scan_plan(lab.model().graph, lab.typed(), plan, name, scan_options));
     result["environment"]["devices"].push_back(name);

@@ -161,6 +161,10 @@ json DoctorResult::to_json() const {
     result["devices"].push_back({{"name", device.name}, {"backend", device.backend}, {"state", device.state}, {"reason", device.reason},
                                  {"hardware", device.hardware}, {"check_ms", measured(device.check_ms)}, {"versions", device.versions}});
   }
+  for (const FoundEngine& engine : engines) {
+    result["engines"].push_back({{"name", engine.name}, {"state", engine.state}, {"reason", engine.reason}, {"version", engine.version},
+                                 {"runners", engine.runners}, {"python", engine.python}, {"versions", engine.versions}});
+  }
   for (const Library& library : libraries) {
     result["libraries"].push_back({{"name", library.name}, {"paths", library.paths}, {"used", library.used}});
   }
@@ -178,6 +182,11 @@ std::string DoctorResult::text() const {
     std::string versions;
     for (const auto& [what, version] : device.versions) versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", what, version);
     if (!versions.empty()) text += fmt::format("{:<11}         {}\n", "", versions);
+  }
+  for (const FoundEngine& engine : engines) {
+    std::string runners;
+    for (const std::string& runner : engine.runners) runners += fmt::format(" {}", runner);
+    text += wrapped(fmt::format("{:<11} {:<7} {}", engine.name, engine.state, engine.state == "ready" ? fmt::format("{}, runs{} in {}", engine.version, runners, engine.python) : engine.reason));
   }
   for (const Library& library : libraries) text += fmt::format("library     {} is {}\n", library.name, library.used);
   return text;

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "unmoor/engines/engine.h"
 #include "unmoor/hal/device.h"
 #include "unmoor/workbench/result.h"
 
@@ -45,6 +46,7 @@ struct DoctorResult {
   };
   std::vector<Found> devices;
   std::vector<Library> libraries;
+  std::vector<FoundEngine> engines = {};  // Filled by who knows the user's Python: find_engines.
 
   nlohmann::json to_json() const;
   std::string text() const;

@@ -9,14 +9,20 @@
 namespace unmoor {
 namespace {
 
-const DoctorResult::Found* target_device(const Migration& migration) {
-  if (!migration.doctor.result) return nullptr;
+// Why the target cannot be used here; empty if it can.
+std::string target_problem(const Migration& migration) {
+  if (!migration.doctor.result) return migration.doctor.failure.empty() ? "it was not looked for" : migration.doctor.failure;
+  const std::string kind = migration.target.substr(0, migration.target.find(':'));
+  if (const auto engine = std::ranges::find(migration.doctor.result->engines, kind, &FoundEngine::name); engine != migration.doctor.result->engines.end()) {
+    return engine->reason;  // Whether it has the device is told by the run.
+  }
+  if (is_engine(migration.target)) return {};
   const auto& devices = migration.doctor.result->devices;
-  const auto found = std::ranges::find(devices, migration.target, &DoctorResult::Found::name);
-  if (found != devices.end()) return &*found;
+  auto found = std::ranges::find(devices, migration.target, &DoctorResult::Found::name);
   // A backend that could not list its devices stands for all of them.
-  const auto backend = std::ranges::find(devices, migration.target.substr(0, migration.target.find(':')), &DoctorResult::Found::name);
-  return backend == devices.end() ? nullptr : &*backend;
+  if (found == devices.end()) found = std::ranges::find(devices, kind, &DoctorResult::Found::name);
+  if (found == devices.end()) return "it was not found";
+  return found->state == "ready" ? "" : found->reason.empty() ? found->state : found->reason;
 }
 
 const BenchRun* run_of(const Migration& migration, const std::string& device) {
@@ -109,14 +115,13 @@ std::string command_for(const Migration& migration, std::string_view tool, std::
 
 Verdict judge(const Migration& migration) {
   Verdict verdict;
-  const DoctorResult::Found* const device = target_device(migration);
-  const bool usable = device != nullptr && device->state == "ready";
+  const std::string problem = target_problem(migration);
   const bool ran = migration.plan.result.has_value() && migration.align.result.has_value();
   const bool agrees = ran && migration.align.result->verdict == "match";
   const size_t refused = migration.scan.result ? migration.scan.result->p0 + migration.scan.result->p1 : 0;
-  if (!usable) {
+  if (!problem.empty()) {
     verdict.verdict = "blocked";
-    verdict.sentence = fmt::format("{} cannot be used here: {}.", migration.target, device != nullptr ? device->reason : migration.doctor.failure.empty() ? "it was not found" : migration.doctor.failure);
+    verdict.sentence = fmt::format("{} cannot be used here: {}.", migration.target, problem);
     verdict.next.push_back({fmt::format("make {} work on this machine", migration.target), "unmoor doctor", "the move can be tried", "doctor"});
   } else if (!ran || (migration.scan.result && migration.scan.result->unsupported > 0)) {
     verdict.verdict = "blocked";
