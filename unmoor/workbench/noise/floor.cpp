@@ -3,6 +3,7 @@
 #include <algorithm>
 
 #include "unmoor/base/error.h"
+#include "unmoor/passes/pass.h"
 
 namespace unmoor {
 namespace {
@@ -119,15 +120,13 @@ std::vector<NoiseFloor> noise_floor(const Region& region, std::span<const DType>
 }
 
 std::vector<NoiseFloor> noise_floor(const Node& node, std::span<const Data> in, std::span<const DType> stored, const FloorOptions& options) {
-  std::vector<Data> inputs;
-  for (const Data& each : in) inputs.push_back(in_float64(each));
-  const OpCall call = call_on(node, inputs);
+  const OpCall call = call_on(node, in);
   Graph graph;
   Node alone = node;
-  Region region{&graph, {}, {}, {}};
+  Region region{nullptr, {}, {}, {}};
   for (size_t i = 0; i < alone.inputs.size(); ++i) {
-    alone.inputs[i] = i < inputs.size() && inputs[i] ? graph.add_input(cat("input_", i), *call.inputs[i]) : no_value;
-    if (alone.inputs[i] != no_value) region.given.emplace_back(alone.inputs[i], inputs[i]);
+    alone.inputs[i] = call.has(i) ? graph.add_input(cat("input_", i), *call.inputs[i]) : no_value;
+    if (call.has(i)) region.given.emplace_back(alone.inputs[i], in[i]);
   }
   for (size_t i = 0; i < alone.outputs.size(); ++i) {
     if (alone.outputs[i] == no_value) continue;
@@ -135,6 +134,8 @@ std::vector<NoiseFloor> noise_floor(const Node& node, std::span<const Data> in, 
     region.wanted.push_back(alone.outputs[i]);
   }
   region.nodes.push_back(graph.add_node(std::move(alone)));
+  const Graph wide = widened(graph);  // Attributes, too.
+  region.graph = &wide;
   return noise_floor(region, stored, options);
 }
 
