@@ -1,6 +1,7 @@
 #include "unmoor/workbench/align.h"
 
 #include <algorithm>
+#include <array>
 #include <chrono>
 #include <cmath>
 #include <map>
@@ -9,6 +10,7 @@
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/align_steps.h"
+#include "unmoor/workbench/exact_rules.h"
 #include "unmoor/workbench/noise/model_noise.h"
 
 namespace unmoor {
@@ -28,6 +30,12 @@ class Stopwatch {
   std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
+int severity(ValueVerdict verdict) {
+  constexpr std::array order{ValueVerdict::Hidden,    ValueVerdict::Match,      ValueVerdict::Explained,
+                             ValueVerdict::Undefined, ValueVerdict::Suspicious, ValueVerdict::Differ};
+  return static_cast<int>(std::ranges::find(order, verdict) - order.begin());
+}
+
 // What of the target's run waits for the reference to show the same value.
 struct Waiting {
   size_t value = 0;  // Index into AlignResult::values.
@@ -35,11 +43,18 @@ struct Waiting {
   std::optional<Sampled> sampled;
 };
 
+class TypesObserver : public Observer {
+ public:
+  bool wants(const ValueInfo&) override { return true; }
+  void on_value(const ValueInfo& info, const Data& data) override { found[info.name] = dtype_of(data); }
+  std::map<std::string, DType, std::less<>> found;
+};
+
 class Alignment {
  public:
   Alignment(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options)
       : reference_(reference), target_(target), inputs_(inputs), options_(options) {
-    judging_ = {options.tolerance, false, options.always_floor, options.seed};
+    judging_ = {options.tolerance, false, false, options.always_floor, options.seed};
   }
 
   AlignResult run() {
@@ -69,7 +84,9 @@ class Alignment {
   class ReferenceObserver : public Observer {
    public:
     explicit ReferenceObserver(Alignment& alignment) : alignment_(alignment) {}
-    bool wants(const ValueInfo& info) override { return alignment_.waiting_.contains(info.name) || alignment_.steps_->needs(info.name); }
+    bool wants(const ValueInfo& info) override {
+      return alignment_.waiting_.contains(info.name) || alignment_.steps_->needs(info.name);
+    }
     void on_value(const ValueInfo& info, const Data& data) override { alignment_.on_reference(info, data); }
 
    private:
@@ -95,8 +112,14 @@ class Alignment {
   void start_noise() {
     if (!graph_) return;
     std::map<std::string, DType, std::less<>> shown;
-    for (const ValueInfo& info : target_.values()) {
-      if (const auto* type = std::get_if<TensorType>(&info.type)) shown[info.name] = type->dtype;
+    if (target_.steps().empty()) {
+      TypesObserver types;  // A dump knows them only as it reads its files.
+      target_.run(inputs_, &types);
+      shown = std::move(types.found);
+    } else {
+      for (const ValueInfo& info : target_.values()) {
+        if (const auto* type = std::get_if<TensorType>(&info.type)) shown[info.name] = type->dtype;
+      }
     }
     constexpr size_t copies = 4;
     noise_.emplace(*graph_, inputs_, shown, NoiseOptions{DType::F32, copies, options_.seed});
@@ -106,8 +129,15 @@ class Alignment {
     progress("target run", 0, 0);
     target_.run(inputs_);  // Plans it: then it is known which values it shows, and in what types.
     start_noise();
+    if (graph_ && target_.steps().empty()) {
+      own_.emplace(AlignSteps::Setting{reference_, target_, inputs_, stored_, &*graph_, true, options_, judging_, true});
+      std::set<std::string> visible;
+      for (const ValueInfo& info : target_.values()) visible.insert(info.name);
+      own_->plan(visible);
+    }
     TargetObserver observer(*this);
     outputs_ = target_.run(inputs_, &observer);
+    if (own_) take_judgements(*own_);
     result_.fallback_nodes = target_.plan().fallback_nodes;
   }
 
@@ -119,6 +149,8 @@ class Alignment {
 
   void on_target(const ValueInfo& info, const Data& data) {
     AlignedValue value{info.name, info.node, info.op, dtype_of(data)};
+    name_maker(value);
+    if (own_) own_->on_value(info.name, data);
     value.finite = all_finite(data);
     value.nan = !value.finite && has_nan(data);
     std::optional<Sampled> sampled = taken(info.name);
@@ -131,18 +163,37 @@ class Alignment {
     result_.values.push_back(std::move(value));
   }
 
+  // A dump does not say what made a value.
+  void name_maker(AlignedValue& value) const {
+    const auto id = graph_ && value.node.empty() ? graph_->find(value.name) : std::nullopt;
+    const auto maker = id ? graph_->maker(*id) : std::nullopt;
+    if (!maker) return;
+    const Node& node = graph_->graph().node(*maker);
+    value.node = node.origin.name.empty() ? node.name : node.origin.name;
+    value.op = node.origin.op.empty() ? node.op : node.origin.op;
+  }
+
+  void take_judgements(AlignSteps& steps) {
+    steps.finish();
+    result_.floor_ms += steps.floor_ms();
+    for (auto& [name, judgement] : steps.judgements()) single_[name] = std::move(judgement);
+  }
+
   void judge_entire(AlignedValue& value, const Data& expected, const Data& actual, const Sampled* sampled) {
     JudgeOptions judging = judging_;
     judging.both_round = expected.is_tensor() && expected.tensor().dtype() != DType::F64;
+    if (const auto id = graph_ ? graph_->find(value.name) : std::nullopt)
+      judging.winograd = may_be_winograd(graph_->last_nodes(*id));
     Judgement found = judge_after_run(expected, actual, sampled, judging);
     value.entire = std::move(found.metrics);
-    value.verdict = found.verdict;
+    value.verdict = value.entire_verdict = found.verdict;
     value.note = std::move(found.note);
   }
 
   void run_reference() {
     for (const auto& [name, data] : inputs_) stored_[name] = dtype_of(data);
-    AlignSteps::Setting setting{reference_, target_, inputs_, stored_, graph_ ? &*graph_ : nullptr, exact_reference_, options_, judging_};
+    AlignSteps::Setting setting{reference_,       target_,  inputs_, stored_, graph_ ? &*graph_ : nullptr,
+                                exact_reference_, options_, judging_};
     steps_.emplace(setting);
     std::set<std::string> comparable;
     for (const AlignedValue& value : result_.values) comparable.insert(value.name);
@@ -150,9 +201,7 @@ class Alignment {
     progress("reference run", 0, 0);
     ReferenceObserver observer(*this);
     expected_outputs_ = reference_.run(inputs_, &observer);
-    steps_->finish();
-    result_.floor_ms += steps_->floor_ms();
-    for (auto& [name, judgement] : steps_->judgements()) single_[name] = std::move(judgement);
+    take_judgements(*steps_);
   }
 
   void on_reference(const ValueInfo& info, const Data& data) {
@@ -213,8 +262,12 @@ class Alignment {
     for (AlignedValue& value : result_.values) {
       if (const auto found = single_.find(value.name); found != single_.end()) {
         value.single = std::move(found->second.metrics);
-        value.verdict = found->second.verdict;
-        value.note = std::move(found->second.note);
+        value.single_verdict = found->second.verdict;
+        // Of a dump the run itself is judged, too: its kernels may be right for another model than the reference ran.
+        if (result_.kernels_alone || severity(found->second.verdict) > severity(value.verdict)) {
+          value.verdict = found->second.verdict;
+          value.note = std::move(found->second.note);
+        }
       } else if (result_.kernels_alone) {
         value.verdict = ValueVerdict::Hidden;
         value.note.clear();
@@ -229,7 +282,9 @@ class Alignment {
       const auto is = [&](const AlignedValue& value) { return ((value.verdict == verdicts) || ...); };
       return std::ranges::any_of(result_.values, is) || std::ranges::any_of(result_.outputs, is);
     };
-    result_.verdict = any(ValueVerdict::Differ, ValueVerdict::Suspicious) ? "differ" : any(ValueVerdict::Explained, ValueVerdict::Undefined) ? "explained" : "match";
+    result_.verdict = any(ValueVerdict::Differ, ValueVerdict::Suspicious)     ? "differ"
+                      : any(ValueVerdict::Explained, ValueVerdict::Undefined) ? "explained"
+                                                                              : "match";
   }
 
   void find_nonfinite(const std::set<std::string>& finite) {
@@ -243,7 +298,8 @@ class Alignment {
     for (const StepInfo& step : target_.steps()) {
       if (std::ranges::find(step.outputs, first->name) == step.outputs.end()) continue;
       for (const std::string& name : step.inputs) {
-        if (!name.empty() && !finite.contains(name)) result_.nonfinite_origin = cat("its input '", name, "' is not finite either");
+        if (!name.empty() && !finite.contains(name))
+          result_.nonfinite_origin = cat("its input '", name, "' is not finite either");
       }
     }
   }
@@ -257,6 +313,7 @@ class Alignment {
   std::optional<ModelGraph> graph_;
   std::optional<WholeModelNoise> noise_;
   std::optional<AlignSteps> steps_;
+  std::optional<AlignSteps> own_;  // Of a dump.
   NamedData outputs_, expected_outputs_;
   std::map<std::string, DType, std::less<>> stored_;  // How the target stores each value.
   std::map<std::string, Waiting, std::less<>> waiting_;

@@ -15,7 +15,8 @@ struct AlignOptions {
   std::optional<Tolerance> tolerance = std::nullopt;  // Instead of the noise floor and the table, for values and outputs.
   std::vector<std::string> nodes = {};                // Only these, if any.
   std::vector<std::string> ops = {};
-  // The model as it was read, of which noise floors are made; must outlive the call. Without it values are judged by the table of tolerances.
+  // The model as it was read, of which noise floors are made; must outlive the call. Without it values are judged by the table of
+  // tolerances.
   const Graph* model = nullptr;
   bool always_floor = false;  // A floor for every value, also where an error is too small to need one.
   uint64_t seed = 0;          // Of the noise.
@@ -27,14 +28,17 @@ struct AlignedValue {
   std::string name;
   std::string node;
   std::string op;
-  DType dtype = DType::F32;                          // As the target stores it.
-  std::optional<Metrics> single = std::nullopt;      // The target's kernel alone, on the reference's inputs rounded to its dtype.
-  std::optional<Metrics> entire = std::nullopt;      // The target's own run.
-  bool finite = true;                                // The target's value holds no NaN and no infinity.
-  bool nan = false;                                  // It holds a NaN.
-  ValueVerdict verdict = ValueVerdict::Hidden;                 // Of the kernel alone; of the run where there is no kernel to run alone.
-  std::string note = {};                             // What there is to add to it, in words.
-  double uncertainty = 0;                            // Of an output: how far rounding alone may carry an element, root mean square; 0: not known.
+  DType dtype = DType::F32;                      // As the target stores it.
+  std::optional<Metrics> single = std::nullopt;  // The target's kernel alone, on the reference's inputs rounded to its dtype.
+  std::optional<Metrics> entire = std::nullopt;  // The target's own run.
+  bool finite = true;                            // The target's value holds no NaN and no infinity.
+  bool nan = false;                              // It holds a NaN.
+  ValueVerdict single_verdict = ValueVerdict::Hidden;
+  ValueVerdict entire_verdict = ValueVerdict::Hidden;
+  ValueVerdict verdict =
+      ValueVerdict::Hidden;  // Of the kernel alone; where the target has none to run, a dump, the worse of both.
+  std::string note = {};     // What there is to add to it, in words.
+  double uncertainty = 0;    // Of an output: how far rounding alone may carry an element, root mean square; 0: not known.
 };
 
 struct AlignResult {
@@ -48,10 +52,10 @@ struct AlignResult {
   std::vector<AlignedValue> outputs;  // By the model's output names; judged by their entire error.
   std::vector<std::string> hidden;    // Nodes whose values one side does not show.
   std::optional<Tolerance> tolerance;
-  size_t fallback_nodes = 0;          // Of the target: what its device refused and the host ran.
-  bool kernels_alone = true;          // False if the target has none to run: a dump.
-  std::string without_noise;          // The operator behind which the run's noise is not known; empty if it is known everywhere.
-  double floor_ms = 0;                // What noise floors took.
+  size_t fallback_nodes = 0;  // Of the target: what its device refused and the host ran.
+  bool kernels_alone = true;  // False if the target has none to run: a dump.
+  std::string without_noise;  // The operator behind which the run's noise is not known; empty if it is known everywhere.
+  double floor_ms = 0;        // What noise floors took.
 
   size_t count(ValueVerdict which) const;  // Of values.
 
@@ -59,12 +63,14 @@ struct AlignResult {
   std::string text() const;
 };
 
-// Runs both on the same inputs and judges every value that both show, then each kernel of the target alone, in the order of docs/precision.md. A value
-// is let go as soon as the kernels that need it have run: only of a reference that is not the reference backend in float64, the values of the
-// target are kept until it shows its own. The target must be able to run a step while the reference runs.
+// Runs both on the same inputs and judges every value that both show, then each kernel of the target alone, in the order of
+// docs/precision.md. A value is let go as soon as the kernels that need it have run: only of a reference that is not the
+// reference backend in float64, the values of the target are kept until it shows its own. The target must be able to run a step
+// while the reference runs.
 AlignResult align(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options);
 
-// Where a fused step is the first divergent or non-finite one: names the node inside it, from an alignment of the same two without fusing.
+// Where a fused step is the first divergent or non-finite one: names the node inside it, from an alignment of the same two
+// without fusing.
 void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& plan);
 
 }  // namespace unmoor

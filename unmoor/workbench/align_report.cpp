@@ -13,9 +13,21 @@ namespace {
 using nlohmann::json;
 
 json value_json(const AlignedValue& value) {
-  return {{"name", value.name}, {"node", value.node}, {"op", value.op}, {"dtype", name(value.dtype)},
-          {"single", value.single ? metrics_json(*value.single) : json(nullptr)},
-          {"entire", value.entire ? metrics_json(*value.entire) : json(nullptr)}, {"verdict", name(value.verdict)}, {"note", value.note}, {"cause", nullptr}};
+  const auto side = [](const std::optional<Metrics>& metrics, ValueVerdict verdict) {
+    if (!metrics) return json(nullptr);
+    json shown = metrics_json(*metrics);
+    shown["verdict"] = name(verdict);
+    return shown;
+  };
+  return {{"name", value.name},
+          {"node", value.node},
+          {"op", value.op},
+          {"dtype", name(value.dtype)},
+          {"single", side(value.single, value.single_verdict)},
+          {"entire", side(value.entire, value.entire_verdict)},
+          {"verdict", name(value.verdict)},
+          {"note", value.note},
+          {"cause", nullptr}};
 }
 
 std::string error_text(const std::optional<Metrics>& metrics) {
@@ -25,7 +37,7 @@ std::string error_text(const std::optional<Metrics>& metrics) {
   return fmt::format("{:.2g}", metrics->rel_l2);
 }
 
-std::string excess_text(const std::optional<Metrics>& metrics, std::optional<double> Metrics::* which) {
+std::string excess_text(const std::optional<Metrics>& metrics, std::optional<double> Metrics::*which) {
   return metrics && ((*metrics).*which) ? fmt::format("{:.2g}", *((*metrics).*which)) : "-";
 }
 
@@ -42,8 +54,11 @@ std::string outputs_table(const std::vector<AlignedValue>& outputs) {
   for (const auto& value : outputs) {
     const bool known = value.entire && value.entire->problem.empty();
     table.add({shortened(value.name, 26), std::string(name(value.dtype)), error_text(value.entire),
-               known ? fmt::format("{:.2g}", value.entire->max_abs) : value.entire ? shortened(value.entire->problem, 20) : "-",
-               excess_text(value.entire, &Metrics::excess_e), excess_text(value.entire, &Metrics::excess_p), std::string(name(value.verdict))});
+               known          ? fmt::format("{:.2g}", value.entire->max_abs)
+               : value.entire ? shortened(value.entire->problem, 20)
+                              : "-",
+               excess_text(value.entire, &Metrics::excess_e), excess_text(value.entire, &Metrics::excess_p),
+               std::string(name(value.verdict))});
   }
   return table.text();
 }
@@ -59,9 +74,11 @@ std::string kernels_table(const std::vector<AlignedValue>& values) {
   std::string notes;
   for (size_t i = 0; i < std::min<size_t>(worst.size(), 8); ++i) {
     const AlignedValue& value = *worst[i];
-    table.add({shortened(value.node, 26), shortened(value.op, 14), error_text(value.single), excess_text(value.single, &Metrics::excess_e),
-               excess_text(value.single, &Metrics::excess_p), error_text(value.entire), std::string(name(value.verdict))});
-    if (!value.note.empty() && value.verdict != ValueVerdict::Match) notes += wrapped(fmt::format("{}: {}", shortened(value.node, 40), shortened(value.note, 160)));
+    table.add({shortened(value.node, 26), shortened(value.op, 14), error_text(value.single),
+               excess_text(value.single, &Metrics::excess_e), excess_text(value.single, &Metrics::excess_p),
+               error_text(value.entire), std::string(name(value.verdict))});
+    if (!value.note.empty() && value.verdict != ValueVerdict::Match && value.verdict != ValueVerdict::Explained)
+      notes += wrapped(fmt::format("{}: {}", shortened(value.node, 40), shortened(value.note, 160)));
   }
   return table.text() + notes;
 }
@@ -69,8 +86,8 @@ std::string kernels_table(const std::vector<AlignedValue>& values) {
 }  // namespace
 
 json AlignResult::to_json() const {
-  json result{{"reference", reference}, {"target", target}, {"verdict", verdict}, {"fallback_nodes", fallback_nodes},
-              {"outputs", json::array()}, {"values", json::array()}};
+  json result{{"reference", reference},           {"target", target},         {"verdict", verdict},
+              {"fallback_nodes", fallback_nodes}, {"outputs", json::array()}, {"values", json::array()}};
   result["first_divergent"] = first_divergent.empty() ? json(nullptr) : json(first_divergent);
   result["first_nonfinite"] = first_nonfinite.empty() ? json(nullptr) : json(first_nonfinite);
   result["nonfinite_origin"] = nonfinite_origin;
@@ -84,7 +101,8 @@ json AlignResult::to_json() const {
   result["without_noise"] = without_noise;
   result["floor_ms"] = measured(floor_ms);
   for (size_t i = 0; i < outputs.size(); ++i) {
-    result["outputs"][i]["uncertainty"] = outputs[i].uncertainty > 0 ? measured(outputs[i].uncertainty / std::numbers::sqrt2) : json(nullptr);
+    result["outputs"][i]["uncertainty"] =
+        outputs[i].uncertainty > 0 ? measured(outputs[i].uncertainty / std::numbers::sqrt2) : json(nullptr);
   }
   return result;
 }
@@ -93,10 +111,11 @@ std::string AlignResult::text() const {
   std::string text;
   const char* const what = kernels_alone ? "kernel" : "value";
   const size_t bad = count(ValueVerdict::Differ) + count(ValueVerdict::Suspicious);
-  const std::string tally = fmt::format("{} {}s match, {} are explained by rounding", count(ValueVerdict::Match), what, count(ValueVerdict::Explained));
+  const std::string tally =
+      fmt::format("{} {}s match, {} are explained by rounding", count(ValueVerdict::Match), what, count(ValueVerdict::Explained));
   if (verdict == "differ") {
-    text += fmt::format("differ: {} of {} {} more than rounding explains ({} suspicious); {}\n", counted(bad, what), target, bad == 1 ? "is off by" : "are off by",
-                        count(ValueVerdict::Suspicious), tally);
+    text += fmt::format("differ: {} of {} {} more than rounding explains ({} suspicious); {}\n", counted(bad, what), target,
+                        bad == 1 ? "is off by" : "are off by", count(ValueVerdict::Suspicious), tally);
   } else {
     text += fmt::format("{}: {} agrees with {}; {}\n", verdict, target, reference, tally);
   }
@@ -104,15 +123,23 @@ std::string AlignResult::text() const {
   if (const auto rest = std::ssize(values) - alone; kernels_alone && rest > 0) {
     text += fmt::format("{} of {} values were not run alone: in bodies, fused, or not asked for\n", rest, values.size());
   }
-  if (const size_t open = count(ValueVerdict::Undefined); open > 0) text += fmt::format("{} differ only where the specification leaves the result open\n", counted(open, "value"));
-  if (fallback_nodes > 0) text += fmt::format("note: {} fell back to the host: its kernels were compared there\n", counted(fallback_nodes, "node"));
-  if (!without_noise.empty()) text += fmt::format("note: no noise model for {}: what depends on it is judged by tolerance\n", shortened(without_noise, 60));
-  if (!first_divergent.empty()) text += fmt::format("first divergent {}: {}\n", kernels_alone ? "node" : "value", shortened(first_divergent, 200));
-  if (!first_nonfinite.empty()) text += fmt::format("first node that is not finite: {} ({})\n", shortened(first_nonfinite, 200), shortened(nonfinite_origin, 200));
+  if (const size_t open = count(ValueVerdict::Undefined); open > 0)
+    text += fmt::format("{} differ only where the specification leaves the result open\n", counted(open, "value"));
+  if (fallback_nodes > 0)
+    text += fmt::format("note: {} fell back to the host: its kernels were compared there\n", counted(fallback_nodes, "node"));
+  if (!without_noise.empty())
+    text += fmt::format("note: no noise model for {}: what depends on it is judged by tolerance\n", shortened(without_noise, 60));
+  if (!first_divergent.empty())
+    text += fmt::format("first divergent {}: {}\n", kernels_alone ? "node" : "value", shortened(first_divergent, 200));
+  if (!first_nonfinite.empty())
+    text += fmt::format("first node that is not finite: {} ({})\n", shortened(first_nonfinite, 200),
+                        shortened(nonfinite_origin, 200));
   text += outputs_table(outputs);
   // Rounding to nearest spreads less than stochastic rounding, by √2.
   for (const AlignedValue& value : outputs) {
-    if (value.uncertainty > 0) text += wrapped(fmt::format("in {} '{}' is only defined to ±{:.1g}", name(value.dtype), shortened(value.name, 40), value.uncertainty / std::numbers::sqrt2));
+    if (value.uncertainty > 0)
+      text += wrapped(fmt::format("in {} '{}' is only defined to ±{:.1g}", name(value.dtype), shortened(value.name, 40),
+                                  value.uncertainty / std::numbers::sqrt2));
   }
   return text + kernels_table(values);
 }

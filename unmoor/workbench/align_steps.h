@@ -11,8 +11,10 @@ namespace unmoor {
 // A copy that stays when the run that showed it goes on.
 Data kept(const Data& data);
 
-// The target's kernels, each run alone as soon as the reference has shown what it reads. Both sides get the same bits: the reference's values, rounded
-// to what the target stores. Values are held as long as a kernel that has not run yet needs them. One thread at a time.
+// The target's kernels, each run alone as soon as the reference has shown what it reads. Both sides get the same bits: the
+// reference's values, rounded to what the target stores. Of a target that has no kernels to run, a dump, each value is judged by
+// what the model makes of the target's own nearest values above it. Values are held as long as a kernel that has not run yet
+// needs them. One thread at a time.
 class AlignSteps {
  public:
   struct Setting {
@@ -24,11 +26,12 @@ class AlignSteps {
     bool exact_reference;                                     // Then exact results come from the graph.
     const AlignOptions& options;
     JudgeOptions judging;
+    bool own_values = false;  // on_value gets the target's values, not the reference's.
   };
   explicit AlignSteps(const Setting& setting) : setting_(setting) {}
 
-  // Chooses the steps to run: those asked for, whose first output is in `comparable`. Fails with InvalidArgument where a node or an operator that was
-  // asked for is in no step.
+  // Chooses the steps to run: those asked for, whose first output is in `comparable`. Fails with InvalidArgument where a node or
+  // an operator that was asked for is in no step.
   void plan(const std::set<std::string>& comparable);
   bool needs(const std::string& value) const { return uses_.contains(value); }
   void on_value(const std::string& name, const Data& data);
@@ -43,11 +46,16 @@ class AlignSteps {
     bool done = false;
   };
 
+  std::vector<StepInfo> steps_between(const std::set<std::string>& visible) const;
   void choose_wanted();
   bool selected(const StepInfo& step) const;
   void run(Waiting& waiting);
   std::optional<NamedData> given_for(const StepInfo& step) const;
   void judge(const StepInfo& step, const NamedData& given, std::span<const Data> actual);
+  // What is not explained as the file writes it may be by the operator that a chain of nodes stands for.
+  void judge_raised(const StepInfo& step, const NamedData& given, const std::vector<size_t>& places,
+                    std::span<const Data> expected, std::span<const Data> found, const JudgeOptions& judging,
+                    std::vector<Judgement>& judged);
   std::vector<Data> expected_for(const StepInfo& step, const NamedData& given);
   void release(const std::string& name);
 
@@ -61,6 +69,7 @@ class AlignSteps {
   std::map<std::string, std::pair<size_t, StepInfo>, std::less<>> reference_steps_;  // By first output.
   std::map<std::string, Judgement, std::less<>> judgements_;
   bool reference_runs_ = true;
+  std::optional<ModelGraph> raised_;  // Made when it is first needed.
   double floor_ms_ = 0;
 };
 

@@ -18,10 +18,20 @@ double unit_of(DType dtype, double value) {
   int digits = 24;
   int lowest = -149;
   switch (dtype) {
-    case DType::F64: digits = 53; lowest = -1074; break;
-    case DType::F16: digits = 11; lowest = -24; break;
-    case DType::BF16: digits = 8; lowest = -133; break;
-    default: break;
+    case DType::F64:
+      digits = 53;
+      lowest = -1074;
+      break;
+    case DType::F16:
+      digits = 11;
+      lowest = -24;
+      break;
+    case DType::BF16:
+      digits = 8;
+      lowest = -133;
+      break;
+    default:
+      break;
   }
   if (value == 0) return std::ldexp(1.0, lowest);
   return std::ldexp(1.0, std::max(std::ilogb(value) + 1 - digits, lowest));
@@ -108,7 +118,8 @@ double divergence(const std::vector<double>& expected, const std::vector<double>
   return rows == 0 ? 0 : std::max(0.0, sum / static_cast<double>(rows));
 }
 
-Metrics compare_floats(const std::vector<double>& expected, const std::vector<double>& actual, const Shape& shape, DType stored, Tolerance tolerance) {
+Metrics compare_floats(const std::vector<double>& expected, const std::vector<double>& actual, const Shape& shape, DType stored,
+                       Tolerance tolerance) {
   Metrics metrics;
   metrics.elements = expected.size();
   const double absolute = tolerance.absolute * (tolerance.scaled ? size_of(expected) : 1);
@@ -190,7 +201,8 @@ Metrics problem(std::string text) {
 Metrics compare_tensors(const Tensor& expected, const Tensor& actual, DType stored, const std::optional<Tolerance>& tolerance) {
   if (expected.shape() != actual.shape()) return problem(cat("the shape is ", actual.shape(), ", not ", expected.shape()));
   const bool both_float = is_float(expected.dtype()) && is_float(actual.dtype());
-  if (!both_float && expected.dtype() != actual.dtype()) return problem(cat("the dtype is ", actual.dtype(), ", not ", expected.dtype()));
+  if (!both_float && expected.dtype() != actual.dtype())
+    return problem(cat("the dtype is ", actual.dtype(), ", not ", expected.dtype()));
   if (expected.dtype() == DType::String) return compare_strings(expected, actual);
   if (expected.dtype() == DType::C64 || expected.dtype() == DType::C128) {
     const DType part = expected.dtype() == DType::C64 ? DType::F32 : DType::F64;
@@ -199,21 +211,28 @@ Metrics compare_tensors(const Tensor& expected, const Tensor& actual, DType stor
       shape.push_back(2);
       return Tensor::view({part, shape}, tensor.bytes(), std::make_shared<Tensor>(tensor));
     };
-    return compare_floats(doubles(parts(expected)), doubles(parts(actual)), expected.shape(), part, tolerance.value_or(default_tolerance(part)));
+    return compare_floats(doubles(parts(expected)), doubles(parts(actual)), expected.shape(), part,
+                          tolerance.value_or(default_tolerance(part)));
   }
   if (!both_float) return compare_exactly(integers(expected), integers(actual), expected.dtype() == DType::U64);
-  return compare_floats(doubles(expected), doubles(actual), expected.shape(), stored, tolerance.value_or(default_tolerance(stored)));
+  return compare_floats(doubles(expected), doubles(actual), expected.shape(), stored,
+                        tolerance.value_or(default_tolerance(stored)));
 }
 
 }  // namespace
 
 Tolerance default_tolerance(DType stored) {
   switch (stored) {
-    case DType::F64: return {1e-12, 1e-12, true};
-    case DType::F32: return {2e-5, 2e-5, true};
-    case DType::F16: return {2e-3, 2e-3, true};
-    case DType::BF16: return {1.6e-2, 1.6e-2, true};
-    default: return {0.15, 0.15, true};
+    case DType::F64:
+      return {1e-12, 1e-12, true};
+    case DType::F32:
+      return {2e-5, 2e-5, true};
+    case DType::F16:
+      return {2e-3, 2e-3, true};
+    case DType::BF16:
+      return {1.6e-2, 1.6e-2, true};
+    default:
+      return {0.15, 0.15, true};
   }
 }
 
@@ -243,12 +262,30 @@ nlohmann::json metrics_json(const Metrics& m) {
   const auto optional = [](const std::optional<double>& value) { return value ? measured(*value) : nlohmann::json(nullptr); };
   // A cosine near 1 has its meaning in the digits that its distance from 1 keeps.
   const nlohmann::json cosine = std::isfinite(m.cosine) ? nlohmann::json(std::round(m.cosine * 1e9) / 1e9) : number(m.cosine);
-  return {{"max_abs", measured(m.max_abs)}, {"mean_abs", measured(m.mean_abs)}, {"max_rel", measured(m.max_rel)}, {"mean_rel", measured(m.mean_rel)},
-          {"cosine", cosine}, {"rel_l2", measured(m.rel_l2)}, {"rmse", measured(m.rmse)}, {"nmse", measured(m.nmse)},
-          {"sqnr_db", measured(m.sqnr_db)}, {"kl", measured(m.kl)}, {"ulp_max", measured(m.ulp_max)}, {"ulp_mean", measured(m.ulp_mean)},
-          {"frac_over", measured(m.frac_over)}, {"frac_over_1e-3", measured(m.frac_over_1e3)}, {"bias", measured(m.bias)}, {"over", measured(m.over)}, {"worst", m.worst}, {"elements", m.elements},
-          {"class_mismatch", m.class_mismatch}, {"excess_e", optional(m.excess_e)}, {"excess_p", optional(m.excess_p)}, {"shrink", optional(m.shrink)},
-          {"smooth", optional(m.smooth)}, {"edge", optional(m.edge)}};
+  return {{"max_abs", measured(m.max_abs)},
+          {"mean_abs", measured(m.mean_abs)},
+          {"max_rel", measured(m.max_rel)},
+          {"mean_rel", measured(m.mean_rel)},
+          {"cosine", cosine},
+          {"rel_l2", measured(m.rel_l2)},
+          {"rmse", measured(m.rmse)},
+          {"nmse", measured(m.nmse)},
+          {"sqnr_db", measured(m.sqnr_db)},
+          {"kl", measured(m.kl)},
+          {"ulp_max", measured(m.ulp_max)},
+          {"ulp_mean", measured(m.ulp_mean)},
+          {"frac_over", measured(m.frac_over)},
+          {"frac_over_1e-3", measured(m.frac_over_1e3)},
+          {"bias", measured(m.bias)},
+          {"over", measured(m.over)},
+          {"worst", m.worst},
+          {"elements", m.elements},
+          {"class_mismatch", m.class_mismatch},
+          {"excess_e", optional(m.excess_e)},
+          {"excess_p", optional(m.excess_p)},
+          {"shrink", optional(m.shrink)},
+          {"smooth", optional(m.smooth)},
+          {"edge", optional(m.edge)}};
 }
 
 bool within_steps(const Metrics& metrics, double steps) {

@@ -122,7 +122,8 @@ std::vector<double> scores_of(const Tensor& scores, const Tensor& rows) {
   const Shape& shape = scores.shape();
   std::vector<double> result;
   for (size_t i = 0; i + 2 < places.size(); i += 3) {
-    const bool inside = places[i] >= 0 && places[i] < shape[0] && places[i + 1] >= 0 && places[i + 1] < shape[1] && places[i + 2] >= 0 && places[i + 2] < shape[2];
+    const bool inside = places[i] >= 0 && places[i] < shape[0] && places[i + 1] >= 0 && places[i + 1] < shape[1] &&
+                        places[i + 2] >= 0 && places[i + 2] < shape[2];
     const auto at = static_cast<size_t>(inside ? (places[i] * shape[1] + places[i + 1]) * shape[2] + places[i + 2] : 0);
     result.push_back(inside ? values[at] : std::numeric_limits<double>::quiet_NaN());
   }

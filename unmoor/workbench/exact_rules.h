@@ -8,11 +8,11 @@ namespace unmoor {
 
 struct ExactComparison {
   size_t different = 0;  // Elements, where the result is defined.
-  size_t undefined = 0;  // Elements that differ where it is not: a number cast to an integer type that cannot hold it, a place that several
-                         // updates of a scatter write.
+  size_t undefined = 0;  // Elements that differ where it is not: a number cast to an integer type that cannot hold it, a place
+                         // that several updates of a scatter write.
 };
-// Output `i` of a region's exact results against the target's, bit for bit after the exact one is rounded to what is stored; the sign of zero counts
-// where the operator only lays values out anew. Shapes are equal.
+// Output `i` of a region's exact results against the target's, bit for bit after the exact one is rounded to what is stored; the
+// sign of zero counts where the operator only lays values out anew. Shapes are equal.
 ExactComparison compare_exactly(const Region& region, size_t i, const Data& exact, const Data& actual);
 
 // Whether indices that ArgMax, ArgMin, TopK or NonMaxSuppression gave are others of equal values. False for every other operator.

@@ -14,13 +14,16 @@ namespace unmoor {
 namespace {
 
 // A tensor of numbers or strings.
-bool is_plain(const Data& data) { return data.is_tensor() && data.tensor().dtype() != DType::C64 && data.tensor().dtype() != DType::C128; }
+bool is_plain(const Data& data) {
+  return data.is_tensor() && data.tensor().dtype() != DType::C64 && data.tensor().dtype() != DType::C128;
+}
 
 DType stored_as(const Data& data) { return data.is_tensor() ? data.tensor().dtype() : DType::F32; }
 
 ValueVerdict by_tolerance(const Metrics& metrics) { return metrics.over <= 1 ? ValueVerdict::Match : ValueVerdict::Differ; }
 
-void set_excess(Metrics& metrics, const Tensor& exact, const Tensor& actual, std::span<const double> spread, const Excess& found) {
+void set_excess(Metrics& metrics, const Tensor& exact, const Tensor& actual, std::span<const double> spread,
+                const Excess& found) {
   metrics.excess_e = found.e;
   metrics.excess_p = found.p;
   set_effects(metrics, doubles(exact), doubles(actual), spread, exact.shape());
@@ -36,7 +39,8 @@ std::vector<double> widened_spread(std::vector<double> spread, bool both_round) 
 // One kernel's results. The floor is made when the first output asks for it.
 class KernelJudge {
  public:
-  KernelJudge(const Region* region, std::string_view op, std::span<const Data> exact, std::span<const Data> actual, const JudgeOptions& options)
+  KernelJudge(const Region* region, std::string_view op, std::span<const Data> exact, std::span<const Data> actual,
+              const JudgeOptions& options)
       : region_(region), op_(op), exact_(exact), actual_(actual), options_(options) {
     for (const Data& each : actual) stored_.push_back(stored_as(each));
     winograd_ = region != nullptr && may_be_winograd(*region);
@@ -72,7 +76,8 @@ class KernelJudge {
     const ExactComparison found = compare_exactly(*region_, i, exact_[i], actual_[i]);
     if (found.different == 0) {
       result.verdict = found.undefined > 0 ? ValueVerdict::Undefined : ValueVerdict::Match;
-      if (found.undefined > 0) result.note = cat(found.undefined, " elements differ where the specification leaves the result open");
+      if (found.undefined > 0)
+        result.note = cat(found.undefined, " elements differ where the specification leaves the result open");
     } else if (same_selection(*region_, i, actual_[i], exact_[i])) {
       result.verdict = ValueVerdict::Match;
       result.note = "other places of equal values";
@@ -96,8 +101,9 @@ class KernelJudge {
       const Excess found = excess(doubles(exact), *spread, doubles(actual), stored_[i]);
       set_excess(result.metrics, exact, actual, *spread, found);
       const Explained answer = explained(found, stored_[i], winograd_);
-      result.verdict = answer == Explained::Yes ? (plain ? ValueVerdict::Match : ValueVerdict::Explained)
-                       : answer == Explained::Suspicious ? ValueVerdict::Suspicious : ValueVerdict::Differ;
+      result.verdict = answer == Explained::Yes          ? (plain ? ValueVerdict::Match : ValueVerdict::Explained)
+                       : answer == Explained::Suspicious ? ValueVerdict::Suspicious
+                                                         : ValueVerdict::Differ;
       if (answer == Explained::Yes && found.p > 16 && winograd_) result.note = "as Winograd does";
       if (answer != Explained::Yes) try_narrow_steps(i, result);
       return;
@@ -166,8 +172,9 @@ bool left_open(const Sampled& sampled, size_t i, int64_t found) {
 // Integers that rounding before them may have changed: ties that fell, numbers that went to the next step.
 ValueVerdict integers_after_run(const Data& exact, const Data& actual, const Sampled* sampled, const Metrics& metrics) {
   if (metrics.fine()) return ValueVerdict::Match;
-  const bool comparable = sampled != nullptr && is_plain(actual) && actual.tensor().dtype() != DType::String && !sampled->is_exact() &&
-                          sampled->exact.is_tensor() && sampled->exact.tensor().shape() == actual.tensor().shape();
+  const bool comparable = sampled != nullptr && is_plain(actual) && actual.tensor().dtype() != DType::String &&
+                          !sampled->is_exact() && sampled->exact.is_tensor() &&
+                          sampled->exact.tensor().shape() == actual.tensor().shape();
   if (!comparable) return ValueVerdict::Differ;
   const auto wanted = integers(exact.tensor());
   const auto found = integers(actual.tensor());
@@ -187,18 +194,24 @@ bool fine_by_table(const Metrics& metrics, DType stored) {
 
 std::string_view name(ValueVerdict verdict) {
   switch (verdict) {
-    case ValueVerdict::Match: return "match";
-    case ValueVerdict::Explained: return "explained";
-    case ValueVerdict::Suspicious: return "suspicious";
-    case ValueVerdict::Differ: return "differ";
-    case ValueVerdict::Undefined: return "undefined";
-    case ValueVerdict::Hidden: break;
+    case ValueVerdict::Match:
+      return "match";
+    case ValueVerdict::Explained:
+      return "explained";
+    case ValueVerdict::Suspicious:
+      return "suspicious";
+    case ValueVerdict::Differ:
+      return "differ";
+    case ValueVerdict::Undefined:
+      return "undefined";
+    case ValueVerdict::Hidden:
+      break;
   }
   return "hidden";
 }
 
-std::vector<Judgement> judge_kernel(const Region* region, std::string_view op, std::span<const Data> exact, std::span<const Data> actual,
-                                    const JudgeOptions& options) {
+std::vector<Judgement> judge_kernel(const Region* region, std::string_view op, std::span<const Data> exact,
+                                    std::span<const Data> actual, const JudgeOptions& options) {
   KernelJudge judge(region, op, exact, actual, options);
   std::vector<Judgement> results;
   for (size_t i = 0; i < actual.size(); ++i) results.push_back(judge.judge(i));
@@ -217,10 +230,13 @@ Judgement judge_after_run(const Data& exact, const Data& actual, const Sampled* 
     return result;
   }
   if (!exact.is_tensor() || !is_float(stored)) {
-    result.verdict = exact.is_tensor() ? integers_after_run(exact, actual, sampled, metrics) : fine_by_table(metrics, stored) ? ValueVerdict::Match : ValueVerdict::Differ;
+    result.verdict = exact.is_tensor()                ? integers_after_run(exact, actual, sampled, metrics)
+                     : fine_by_table(metrics, stored) ? ValueVerdict::Match
+                                                      : ValueVerdict::Differ;
     return result;
   }
-  std::vector<double> spread = sampled != nullptr && has_grid(stored) ? widened_spread(spread_of(*sampled), options.both_round) : std::vector<double>();
+  std::vector<double> spread =
+      sampled != nullptr && has_grid(stored) ? widened_spread(spread_of(*sampled), options.both_round) : std::vector<double>();
   if (spread.size() != exact.tensor().elements() || stored == DType::F64) {
     result.verdict = fine_by_table(metrics, stored) ? ValueVerdict::Match : ValueVerdict::Differ;
     result.note = "no noise floor";
@@ -228,8 +244,9 @@ Judgement judge_after_run(const Data& exact, const Data& actual, const Sampled* 
   }
   const Excess found = excess(doubles(exact.tensor()), spread, doubles(actual.tensor()), stored);
   set_excess(metrics, exact.tensor(), actual.tensor(), spread, found);
-  if (explained_after_run(found)) {
-    result.verdict = is_plain_rounding(doubles(exact.tensor()), doubles(actual.tensor()), stored) ? ValueVerdict::Match : ValueVerdict::Explained;
+  if (explained_after_run(found, options.winograd && stored == DType::F32)) {
+    result.verdict = is_plain_rounding(doubles(exact.tensor()), doubles(actual.tensor()), stored) ? ValueVerdict::Match
+                                                                                                  : ValueVerdict::Explained;
   } else {
     result.verdict = found.e <= 5 && found.p <= 30 && !found.mask_is_off ? ValueVerdict::Suspicious : ValueVerdict::Differ;
   }
@@ -238,10 +255,14 @@ Judgement judge_after_run(const Data& exact, const Data& actual, const Sampled* 
 
 double output_limit(DType stored) {
   switch (stored) {
-    case DType::F64: return 1e-10;
-    case DType::F32: return 1e-4;
-    case DType::F16: return 1e-2;
-    default: return 5e-2;
+    case DType::F64:
+      return 1e-10;
+    case DType::F32:
+      return 1e-4;
+    case DType::F16:
+      return 1e-2;
+    default:
+      return 5e-2;
   }
 }
 

@@ -11,8 +11,8 @@ enum class ValueVerdict {
   Explained,   // Rounding explains the difference.
   Suspicious,  // It hardly does.
   Differ,
-  Undefined,   // Differs only where the operator's specification leaves the result open.
-  Hidden,      // One side does not show it.
+  Undefined,  // Differs only where the operator's specification leaves the result open.
+  Hidden,     // One side does not show it.
 };
 std::string_view name(ValueVerdict verdict);
 
@@ -24,21 +24,22 @@ struct Judgement {
 
 struct JudgeOptions {
   std::optional<Tolerance> tolerance = std::nullopt;  // The user's: decides alone.
-  bool both_round = false;   // The exact values were rounded too: spreads are √2 wider.
-  bool always_floor = false; // Also where an error is too small to need one.
+  bool both_round = false;                            // The exact values were rounded too: spreads are √2 wider.
+  bool winograd = false;      // After a run: a convolution that Winograd's form may compute is just before the value.
+  bool always_floor = false;  // Also where an error is too small to need one.
   uint64_t seed = 0;
 };
 
-// The results of one kernel alone, for the inputs of `region` (null: nothing is known but `op`), against the exact ones, by output. An output
-// without data is left Hidden. `op` is the operator's name in the file; stored dtypes are those of `actual`.
-std::vector<Judgement> judge_kernel(const Region* region, std::string_view op, std::span<const Data> exact, std::span<const Data> actual,
-                                    const JudgeOptions& options);
+// The results of one kernel alone, for the inputs of `region` (null: nothing is known but `op`), against the exact ones, by
+// output. An output without data is left Hidden. `op` is the operator's name in the file; stored dtypes are those of `actual`.
+std::vector<Judgement> judge_kernel(const Region* region, std::string_view op, std::span<const Data> exact,
+                                    std::span<const Data> actual, const JudgeOptions& options);
 
 // A value at the end of many kernels against the exact one, with what noise everywhere made of it, if that is known.
 Judgement judge_after_run(const Data& exact, const Data& actual, const Sampled* sampled, const JudgeOptions& options);
 
-// The largest relative L2 error that an output of this type may have after a whole run, and how many times the tolerance its worst element, where no
-// noise is known.
+// The largest relative L2 error that an output of this type may have after a whole run, and how many times the tolerance its
+// worst element, where no noise is known.
 double output_limit(DType stored);
 constexpr double output_spread = 200;
 

@@ -52,7 +52,8 @@ TEST(Noise, stochastic_rounding_gives_a_neighbour_with_the_right_mean) {
       EXPECT_NEAR(mean, value, 0.02 * step + 1e-300);
       EXPECT_LE(step, std::max(2 * grid.unit() * std::fabs(value), grid.smallest()));
     }
-    for (const double exact : {0.0, -2.0, grid.smallest(), grid.largest}) EXPECT_EQ(stochastically_rounded(grid, exact, ~uint64_t{0}), exact);
+    for (const double exact : {0.0, -2.0, grid.smallest(), grid.largest})
+      EXPECT_EQ(stochastically_rounded(grid, exact, ~uint64_t{0}), exact);
   }
   EXPECT_EQ(stochastically_rounded(grid_of(DType::F16), 65519, ~uint64_t{0}), std::numeric_limits<double>::infinity());
   EXPECT_TRUE(std::isnan(stochastically_rounded(grid_of(DType::F16), std::nan(""), 1)));
@@ -111,9 +112,12 @@ struct CaseFloor {
     std::vector<Data> in;
     size_t next = 0;
     for (const ValueId id : node->inputs) {
-      if (id == no_value) in.emplace_back();
-      else if (made.graph.value(id).constant) in.push_back(*made.graph.value(id).constant);
-      else in.push_back(made.inputs.at(next++));
+      if (id == no_value)
+        in.emplace_back();
+      else if (made.graph.value(id).constant)
+        in.push_back(*made.graph.value(id).constant);
+      else
+        in.push_back(made.inputs.at(next++));
     }
     floors = noise_floor(*node, in, std::vector<DType>(node->outputs.size(), dtype), {});
   }
@@ -138,7 +142,8 @@ TEST(Noise, every_operator_with_floating_results_has_a_floor_or_says_why_not) {
           std::vector<double> stored(exact.begin(), exact.end());
           for (double& value : stored) value = rounded(DType::F32, value);
           const Excess found = excess(exact, output.spread, stored, DType::F32);
-          EXPECT_EQ(explained(found, DType::F32, false), Explained::Yes) << each.op << " " << each.text << " E " << found.e << " P " << found.p;
+          EXPECT_EQ(explained(found, DType::F32, false), Explained::Yes)
+              << each.op << " " << each.text << " E " << found.e << " P " << found.p;
         }
       } catch (const Error& error) {
         if (error.kind() != ErrorKind::Unsupported) ADD_FAILURE() << each.text << ": " << error.what();
@@ -147,11 +152,29 @@ TEST(Noise, every_operator_with_floating_results_has_a_floor_or_says_why_not) {
     }
   }
   EXPECT_GT(with, 1500U);
-  const std::set<std::string> known{"AffineGrid", "BitCast", "CumProd", "Det", "GRU", "LRN", "LSTM", "LpPool", "MelWeightMatrix", "RNN", "Resize",
-                                    "ai.onnx.ml:Binarizer", "ai.onnx.ml:LinearClassifier", "ai.onnx.ml:LinearRegressor",
-                                    "ai.onnx.ml:OneHotEncoder", "ai.onnx.ml:SVMClassifier", "ai.onnx.ml:SVMRegressor",
-                                    "ai.onnx.preview:FlexAttention", "com.microsoft:DynamicQuantizeLSTM", "com.microsoft:GroupQueryAttention",
-                                    "com.microsoft:Inverse", "com.microsoft:MoE", "com.microsoft:QMoE"};
+  const std::set<std::string> known{"AffineGrid",
+                                    "BitCast",
+                                    "CumProd",
+                                    "Det",
+                                    "GRU",
+                                    "LRN",
+                                    "LSTM",
+                                    "LpPool",
+                                    "MelWeightMatrix",
+                                    "RNN",
+                                    "Resize",
+                                    "ai.onnx.ml:Binarizer",
+                                    "ai.onnx.ml:LinearClassifier",
+                                    "ai.onnx.ml:LinearRegressor",
+                                    "ai.onnx.ml:OneHotEncoder",
+                                    "ai.onnx.ml:SVMClassifier",
+                                    "ai.onnx.ml:SVMRegressor",
+                                    "ai.onnx.preview:FlexAttention",
+                                    "com.microsoft:DynamicQuantizeLSTM",
+                                    "com.microsoft:GroupQueryAttention",
+                                    "com.microsoft:Inverse",
+                                    "com.microsoft:MoE",
+                                    "com.microsoft:QMoE"};
   EXPECT_EQ(without, known) << "docs/precision.md lists them";
 }
 

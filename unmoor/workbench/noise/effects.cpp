@@ -42,12 +42,14 @@ double border_over_inside(const std::vector<double>& z, const Shape& shape) {
     ++(is_inside ? inside_count : border_count);
   }
   constexpr double least = 1e-30;
-  return std::log10(std::max(border / static_cast<double>(border_count), least) / std::max(inside / static_cast<double>(inside_count), least));
+  return std::log10(std::max(border / static_cast<double>(border_count), least) /
+                    std::max(inside / static_cast<double>(inside_count), least));
 }
 
 }  // namespace
 
-void set_effects(Metrics& metrics, std::span<const double> exact, std::span<const double> actual, std::span<const double> spread, const Shape& shape) {
+void set_effects(Metrics& metrics, std::span<const double> exact, std::span<const double> actual, std::span<const double> spread,
+                 const Shape& shape) {
   std::vector<double> z(exact.size());
   double towards = 0;
   for (size_t i = 0; i < z.size(); ++i) {

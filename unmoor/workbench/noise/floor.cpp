@@ -69,7 +69,8 @@ bool all_nodes(const Region& region, Rounding rounding) {
     }
     if (rounding == Rounding::MoveBits && node.op.starts_with("Scatter")) {
       const auto reduction = node.attributes.find("reduction");
-      return reduction == node.attributes.end() || (std::get<std::string>(reduction->second) != "add" && std::get<std::string>(reduction->second) != "mul");
+      return reduction == node.attributes.end() ||
+             (std::get<std::string>(reduction->second) != "add" && std::get<std::string>(reduction->second) != "mul");
     }
     return op->rounding == rounding;
   });
@@ -109,7 +110,8 @@ std::vector<NoiseFloor> noise_floor(const Region& region, std::span<const DType>
     noise.copies = few ? 8 : 4;
   }
   NoiseSampler sampler(noise);
-  std::vector<Sampled> made = run_region(region, [&sampler](const Node& node, const std::vector<Sampled>& in) { return sampler.run(node, in); });
+  std::vector<Sampled> made =
+      run_region(region, [&sampler](const Node& node, const std::vector<Sampled>& in) { return sampler.run(node, in); });
   const bool moved = moves_bits(region);
   std::vector<NoiseFloor> floors;
   for (size_t i = 0; i < made.size(); ++i) {
@@ -119,7 +121,8 @@ std::vector<NoiseFloor> noise_floor(const Region& region, std::span<const DType>
   return floors;
 }
 
-std::vector<NoiseFloor> noise_floor(const Node& node, std::span<const Data> in, std::span<const DType> stored, const FloorOptions& options) {
+std::vector<NoiseFloor> noise_floor(const Node& node, std::span<const Data> in, std::span<const DType> stored,
+                                    const FloorOptions& options) {
   const OpCall call = call_on(node, in);
   Graph graph;
   Node alone = node;

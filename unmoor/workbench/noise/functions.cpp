@@ -41,10 +41,24 @@ NoiseForm power_form(const OpCall& call) {
 
 std::optional<FunctionAllowance> function_allowance(const Node& node) {
   static const std::map<std::string_view, FunctionAllowance> table{
-      {"Exp", {}},      {"Log", {}},     {"Sin", {}},   {"Cos", {}},   {"Tan", {}},
-      {"Asin", {}},     {"Acos", {}},    {"Atan", {}},  {"Sinh", {}},  {"Cosh", {}},
-      {"Tanh", {}},     {"Asinh", {}},   {"Acosh", {}}, {"Atanh", {}}, {"Pow", {}},
-      {"Erf", {1, 2, 1}}, {"Sigmoid", {1, 2, 1}}, {"Softplus", {1, 2, 1}},
+      {"Exp", {}},
+      {"Log", {}},
+      {"Sin", {}},
+      {"Cos", {}},
+      {"Tan", {}},
+      {"Asin", {}},
+      {"Acos", {}},
+      {"Atan", {}},
+      {"Sinh", {}},
+      {"Cosh", {}},
+      {"Tanh", {}},
+      {"Asinh", {}},
+      {"Acosh", {}},
+      {"Atanh", {}},
+      {"Pow", {}},
+      {"Erf", {1, 2, 1}},
+      {"Sigmoid", {1, 2, 1}},
+      {"Softplus", {1, 2, 1}},
   };
   if (const auto found = table.find(node.op); found != table.end()) return found->second;
   // e^x - 1 near 0 loses what 1 does not show, times its factor.

@@ -17,8 +17,8 @@ struct FunctionAllowance {
 // For an operator that is one function of its elements; nothing for others.
 std::optional<FunctionAllowance> function_allowance(const Node& node);
 
-// The operator as a graph of steps where its own expansion is missing or is not the least accurate legitimate form: convolutions with the bias
-// apart, small powers as products, recurrent layers step by step. Empty if there is none for this call.
+// The operator as a graph of steps where its own expansion is missing or is not the least accurate legitimate form: convolutions
+// with the bias apart, small powers as products, recurrent layers step by step. Empty if there is none for this call.
 using NoiseForm = std::function<void(GraphBuilder&)>;
 NoiseForm noise_form(const OpCall& call);
 NoiseForm recurrent_form(const OpCall& call);

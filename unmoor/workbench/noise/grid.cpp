@@ -29,11 +29,16 @@ bool has_grid(DType dtype) { return dtype == DType::F64 || dtype == DType::F32 |
 
 Grid grid_of(DType dtype) {
   switch (dtype) {
-    case DType::F64: return {53, -1022, std::numeric_limits<double>::max()};
-    case DType::F32: return {24, -126, double{std::numeric_limits<float>::max()}};
-    case DType::F16: return {11, -14, 65504};
-    case DType::BF16: return {8, -126, 0x1.fep127};
-    default: fail(ErrorKind::Internal, "no noise is made for ", dtype);
+    case DType::F64:
+      return {53, -1022, std::numeric_limits<double>::max()};
+    case DType::F32:
+      return {24, -126, double{std::numeric_limits<float>::max()}};
+    case DType::F16:
+      return {11, -14, 65504};
+    case DType::BF16:
+      return {8, -126, 0x1.fep127};
+    default:
+      fail(ErrorKind::Internal, "no noise is made for ", dtype);
   }
 }
 

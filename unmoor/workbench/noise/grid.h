@@ -8,9 +8,9 @@ namespace unmoor {
 
 // The numbers that a floating dtype holds.
 struct Grid {
-  int digits = 24;            // Significant bits.
+  int digits = 24;             // Significant bits.
   int lowest_exponent = -126;  // Of normal numbers; below, steps stay as wide as there.
-  double largest = 0;         // Beyond it lies infinity.
+  double largest = 0;          // Beyond it lies infinity.
 
   double unit() const;      // u = 2^-digits: the largest relative error of rounding to nearest.
   double smallest() const;  // The smallest positive number.
@@ -19,9 +19,9 @@ struct Grid {
 Grid grid_of(DType dtype);
 bool has_grid(DType dtype);
 
-// One of the two neighbours of `value` on the grid, each as likely as the other is far, by the random bits given: the mean is `value`
-// (stochastic rounding, Croci and others, "Stochastic rounding: implementation, error analysis and applications", 2022). A number of the grid, an
-// infinity and NaN stay. What rounds beyond the largest is infinite.
+// One of the two neighbours of `value` on the grid, each as likely as the other is far, by the random bits given: the mean is
+// `value` (stochastic rounding, Croci and others, "Stochastic rounding: implementation, error analysis and applications", 2022).
+// A number of the grid, an infinity and NaN stay. What rounds beyond the largest is infinite.
 double stochastically_rounded(const Grid& grid, double value, uint64_t random);
 
 }  // namespace unmoor

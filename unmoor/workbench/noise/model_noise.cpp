@@ -9,8 +9,8 @@ namespace unmoor {
 namespace {
 
 // Attributes and types as for a run in float64; large constants stay as the file has them, to be widened one at a time.
-Graph prepared(const Graph& model, const NamedData& inputs) {
-  const PassOptions passes{.fuse = false};
+Graph prepared(const Graph& model, const NamedData& inputs, ModelGraph::Form form) {
+  const PassOptions passes{.fuse = form == ModelGraph::Form::Raised};
   InputShapes shapes;
   for (const ValueId id : model.inputs()) {
     const auto found = inputs.find(model.value(id).name);
@@ -33,7 +33,8 @@ Graph prepared(const Graph& model, const NamedData& inputs) {
 
 }  // namespace
 
-ModelGraph::ModelGraph(const Graph& model, const NamedData& inputs) : graph_(prepared(model, inputs)), makers_(graph_.values().size()) {
+ModelGraph::ModelGraph(const Graph& model, const NamedData& inputs, Form form)
+    : graph_(prepared(model, inputs, form)), makers_(graph_.values().size()) {
   for (size_t i = 0; i < graph_.values().size(); ++i) {
     const Value& value = graph_.values()[i];
     const std::string& name = value.origin.name.empty() ? value.name : value.origin.name;
@@ -50,6 +51,51 @@ ModelGraph::ModelGraph(const Graph& model, const NamedData& inputs) : graph_(pre
 std::optional<ValueId> ModelGraph::find(std::string_view name) const {
   const auto found = names_.find(name);
   return found == names_.end() ? std::nullopt : std::optional(found->second);
+}
+
+const std::string& ModelGraph::name_of(ValueId value) const {
+  const Value& found = graph_.value(value);
+  return found.origin.name.empty() ? found.name : found.origin.name;
+}
+
+std::set<std::string> ModelGraph::visible_above(ValueId value, const std::set<std::string>& visible) const {
+  std::set<std::string> found;
+  std::set<size_t> seen;
+  std::vector<ValueId> open{value};
+  while (!open.empty()) {
+    const ValueId id = open.back();
+    open.pop_back();
+    const auto maker = makers_[Graph::index(id)];
+    if (graph_.value(id).constant || !seen.insert(Graph::index(id)).second) continue;
+    if (id != value && (!maker || visible.contains(name_of(id)))) {
+      found.insert(name_of(id));
+    } else if (maker) {
+      for (const ValueId input : graph_.node(*maker).inputs) {
+        if (input != no_value) open.push_back(input);
+      }
+    }
+  }
+  return found;
+}
+
+Region ModelGraph::last_nodes(ValueId value) const {
+  constexpr int depth = 4;
+  std::set<size_t> nodes;
+  std::vector<ValueId> level{value};
+  for (int step = 0; step < depth; ++step) {
+    std::vector<ValueId> next;
+    for (const ValueId id : level) {
+      const auto maker = makers_[Graph::index(id)];
+      if (!maker || !nodes.insert(static_cast<size_t>(*maker)).second) continue;
+      for (const ValueId input : graph_.node(*maker).inputs) {
+        if (input != no_value) next.push_back(input);
+      }
+    }
+    level = std::move(next);
+  }
+  Region region{&graph_, {}, {}, {value}};
+  for (const size_t node : nodes) region.nodes.push_back(NodeId{static_cast<uint32_t>(node)});
+  return region;
 }
 
 std::optional<Region> ModelGraph::region(const std::vector<std::string>& wanted, const NamedData& given) const {
@@ -83,7 +129,8 @@ std::optional<Region> ModelGraph::region(const std::vector<std::string>& wanted,
   return region;
 }
 
-WholeModelNoise::WholeModelNoise(const ModelGraph& graph, const NamedData& inputs, const std::map<std::string, DType, std::less<>>& shown, NoiseOptions options)
+WholeModelNoise::WholeModelNoise(const ModelGraph& graph, const NamedData& inputs,
+                                 const std::map<std::string, DType, std::less<>>& shown, NoiseOptions options)
     : model_(graph), sampler_(options), values_(graph.graph().values().size()), uses_(use_counts(graph.graph())) {
   for (const auto& [name, dtype] : shown) {
     const auto id = model_.find(name);

@@ -5,8 +5,9 @@
 
 namespace unmoor {
 
-// Random numbers by position, so that a spread does not depend on threads or on what was drawn before. SplitMix64 (Steele, Lea and Flood,
-// "Fast splittable pseudorandom number generators", 2014), keyed by a seed, a copy and a stream. Immutable: any thread.
+// Random numbers by position, so that a spread does not depend on threads or on what was drawn before. SplitMix64 (Steele, Lea
+// and Flood, "Fast splittable pseudorandom number generators", 2014), keyed by a seed, a copy and a stream. Immutable: any
+// thread.
 class NoiseRandom {
  public:
   NoiseRandom(uint64_t seed, uint64_t copy, uint64_t stream) : key_(mixed(mixed(mixed(seed) + copy) + stream)) {}

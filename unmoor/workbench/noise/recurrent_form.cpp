@@ -7,7 +7,8 @@ namespace {
 // One direction of a recurrent layer, X[steps, batch, input], as products and elementwise steps. The equations are ONNX's.
 class Unrolled {
  public:
-  Unrolled(Formula& f, int64_t gates, int64_t direction, bool reverse) : f_(f), gates_(gates), direction_(direction), reverse_(reverse) {
+  Unrolled(Formula& f, int64_t gates, int64_t direction, bool reverse)
+      : f_(f), gates_(gates), direction_(direction), reverse_(reverse) {
     const Shape& x = f.call().input(0).shape;
     steps_ = x[0];
     batch_ = x[1];
@@ -27,9 +28,12 @@ class Unrolled {
     for (int64_t i = 0; i < steps_; ++i) {
       const int64_t step = reverse_ ? steps_ - 1 - i : i;
       const ValueId input = f_.add("Gather", {from_input_, index(step)}, {{"axis", int64_t{0}}});
-      if (gates_ == 4) step_lstm(input);
-      else if (gates_ == 3) step_gru(input);
-      else state = f_.add("Tanh", {f_.sum(input, from_state(state))});
+      if (gates_ == 4)
+        step_lstm(input);
+      else if (gates_ == 3)
+        step_gru(input);
+      else
+        state = f_.add("Tanh", {f_.sum(input, from_state(state))});
       rows[static_cast<size_t>(step)] = f_.reshaped(state, {1, 1, batch_, hidden_});
     }
     sequence = f_.add("Concat", std::move(rows), {{"axis", int64_t{0}}});
@@ -47,7 +51,9 @@ class Unrolled {
   ValueId slice(ValueId a, int64_t from, int64_t to) {
     return f_.add("Slice", {a, f_.ints({from * hidden_}), f_.ints({to * hidden_}), f_.ints({-1})});
   }
-  ValueId initial(size_t input) { return f_.has(input) ? part(input) : f_.add("ConstantOfShape", {f_.ints({batch_, hidden_})}, zero()); }
+  ValueId initial(size_t input) {
+    return f_.has(input) ? part(input) : f_.add("ConstantOfShape", {f_.ints({batch_, hidden_})}, zero());
+  }
   ValueId from_state(ValueId h) { return f_.sum(f_.add("MatMul", {h, state_weights_}), state_bias_); }
   ValueId sigmoid(ValueId x) { return f_.add("Sigmoid", {x}); }
 

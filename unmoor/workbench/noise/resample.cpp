@@ -56,7 +56,8 @@ ResampleForm::ResampleForm(const Node& node, std::span<const Data> in) {
   constexpr int64_t most = 8192;  // A matrix of weights of 512 MB.
   for (size_t axis = 0; axis < shape.rank(); ++axis) {
     if (shape[axis] == y.shape()[axis]) continue;
-    if (shape[axis] > most || y.shape()[axis] > most) fail(ErrorKind::Unsupported, "no noise model for Resize of an axis over ", most);
+    if (shape[axis] > most || y.shape()[axis] > most)
+      fail(ErrorKind::Unsupported, "no noise model for Resize of an axis over ", most);
     const Tensor weights = weights_along(node, in, y, axis);
     const auto columns = static_cast<size_t>(shape[axis]);
     Axis form{axis, std::vector<std::vector<Tap>>(static_cast<size_t>(y.shape()[axis]))};
@@ -80,7 +81,8 @@ Tensor ResampleForm::sample(const Tensor& x, double unit, const NoiseRandom& ran
     for (size_t row = 0; row < form.taps.size(); ++row) {
       std::vector<Tap> taps = form.taps[row];
       if (taps.size() > 1) {
-        // The coordinate is at about the place of its taps; it moved by u takes that much weight from one of the middle two to the other.
+        // The coordinate is at about the place of its taps; it moved by u takes that much weight from one of the middle two to
+        // the other.
         const double moved = unit * static_cast<double>(taps.back().from + 1) * random.around(drawn++);
         taps[taps.size() / 2 - 1].weight -= moved;
         taps[taps.size() / 2].weight += moved;

@@ -5,8 +5,8 @@
 
 namespace unmoor {
 
-// Resize by linear or cubic interpolation as taps along one axis after the other. Coordinates are rounded, which moves weight between neighbours;
-// then each tap is a product and a sum.
+// Resize by linear or cubic interpolation as taps along one axis after the other. Coordinates are rounded, which moves weight
+// between neighbours; then each tap is a product and a sum.
 class ResampleForm {
  public:
   // Fails with Unsupported where no taps stand for the call: tf_crop_and_resize, or an aspect ratio that is kept.

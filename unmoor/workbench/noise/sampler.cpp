@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/stop.h"
 #include "unmoor/ops/builder.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/noise/functions.h"
@@ -115,22 +116,26 @@ void NoiseSampler::perturb(Sampled& value, Change&& change) {
     const auto numbers = from.span<double>();
     const auto changed = to.writable_span<double>();
     const NoiseRandom random = stream(k);
-    for (size_t i = 0; i < numbers.size(); ++i) changed[i] = std::isfinite(numbers[i]) ? change(numbers[i], random, i) : numbers[i];
+    for (size_t i = 0; i < numbers.size(); ++i)
+      changed[i] = std::isfinite(numbers[i]) ? change(numbers[i], random, i) : numbers[i];
     value.copies[k] = std::move(to);
   }
 }
 
 void NoiseSampler::round_steps(std::vector<Sampled>& values) {
   for (Sampled& value : values) {
-    perturb(value, [this](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid_, x, random.bits(i)); });
+    perturb(value,
+            [this](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid_, x, random.bits(i)); });
   }
 }
 
 void NoiseSampler::store(Sampled& value, DType stored) {
   if (!has_grid(stored) || stored == DType::F64) return;
   const Grid grid = grid_of(stored);
-  if (grid.digits >= grid_.digits && grid.lowest_exponent <= grid_.lowest_exponent && !value.is_exact()) return;  // On the grid already.
-  perturb(value, [&grid](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid, x, random.bits(i)); });
+  if (grid.digits >= grid_.digits && grid.lowest_exponent <= grid_.lowest_exponent && !value.is_exact())
+    return;  // On the grid already.
+  perturb(value,
+          [&grid](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid, x, random.bits(i)); });
 }
 
 std::vector<Sampled> NoiseSampler::run_copies(const Node& node, std::span<const Sampled> in) const {
@@ -150,7 +155,9 @@ std::vector<Sampled> NoiseSampler::run_function(const Node& node, std::span<cons
   const FunctionAllowance allowance = *function_allowance(node);
   std::vector<Sampled> moved(in.begin(), in.end());
   for (Sampled& each : moved) {
-    perturb(each, [&](double x, const NoiseRandom& random, size_t i) { return x * (1 + allowance.argument * unit_ * random.around(i)); });
+    perturb(each, [&](double x, const NoiseRandom& random, size_t i) {
+      return x * (1 + allowance.argument * unit_ * random.around(i));
+    });
   }
   std::vector<Sampled> result = run_copies(node, moved);
   perturb(result.at(0), [&](double y, const NoiseRandom& random, size_t i) {
@@ -214,7 +221,8 @@ std::vector<Sampled> NoiseSampler::run_graph(const Graph& graph, std::vector<Sam
   return results;
 }
 
-std::vector<Sampled> NoiseSampler::run_expanded(const Node& node, std::span<const Sampled> in, const std::function<void(GraphBuilder&)>& expand) {
+std::vector<Sampled> NoiseSampler::run_expanded(const Node& node, std::span<const Sampled> in,
+                                                const std::function<void(GraphBuilder&)>& expand) {
   const std::vector<Data> exact = exact_of(in);
   OpCall call = call_on(node, exact);
   Graph graph;
@@ -223,9 +231,12 @@ std::vector<Sampled> NoiseSampler::run_expanded(const Node& node, std::span<cons
   for (size_t i = 0; i < in.size(); ++i) {
     // What all copies agree on may decide the form of the graph.
     if (!in[i].is_exact()) call.constants[i] = nullptr;
-    if (!in[i]) inputs.push_back(no_value);
-    else if (call.constants[i] != nullptr) inputs.push_back(graph.add_constant(cat("input_", i), exact[i]));
-    else given.emplace_back(inputs.emplace_back(graph.add_input(cat("input_", i), *call.inputs[i])), i);
+    if (!in[i])
+      inputs.push_back(no_value);
+    else if (call.constants[i] != nullptr)
+      inputs.push_back(graph.add_constant(cat("input_", i), exact[i]));
+    else
+      given.emplace_back(inputs.emplace_back(graph.add_input(cat("input_", i), *call.inputs[i])), i);
   }
   GraphBuilder builder(graph, call, std::move(inputs));
   expand(builder);
@@ -250,7 +261,8 @@ std::vector<Sampled> NoiseSampler::run_primitive(const Node& node, std::span<con
   const Op& op = *all_ops().find(node.op);
   switch (op.rounding) {
     case Rounding::MoveBits:
-    case Rounding::Quantise: return run_copies(node, in);
+    case Rounding::Quantise:
+      return run_copies(node, in);
     case Rounding::Steps: {
       std::vector<Sampled> result = run_copies(node, in);
       round_steps(result);
@@ -268,13 +280,15 @@ std::vector<Sampled> NoiseSampler::run_primitive(const Node& node, std::span<con
       }
       return run_sum(node, in);
     }
-    case Rounding::Function: break;
+    case Rounding::Function:
+      break;
   }
   if (function_allowance(node)) return run_function(node, in);
   fail(ErrorKind::Unsupported, "no noise model for ", node.op);
 }
 
 std::vector<Sampled> NoiseSampler::run(const Node& node, std::span<const Sampled> in) {
+  check_stop();
   const Op* const op = all_ops().find(node.op);
   // Bits that are read as another type say nothing of float64's.
   if (op == nullptr || has_graph(node) || node.op == "BitCast") fail(ErrorKind::Unsupported, "no noise model for ", node.op);

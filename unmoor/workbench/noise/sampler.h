@@ -14,10 +14,11 @@ struct NoiseOptions {
   uint64_t seed = 0;
 };
 
-// Runs operators in float64 once exactly and several times with noise after every primitive step: what an honest implementation's rounding may do.
-// The noise is what Op::rounding says of each primitive, its expansion's if it has one (docs/precision.md). Everything fails with Unsupported where
-// an operator has no noise model: control flow, and what sums.cpp and functions.cpp do not know. Each call takes other random numbers; the
-// same calls on a new sampler of the same options take the same. One thread at a time.
+// Runs operators in float64 once exactly and several times with noise after every primitive step: what an honest implementation's
+// rounding may do. The noise is what Op::rounding says of each primitive, its expansion's if it has one (docs/precision.md).
+// Everything fails with Unsupported where an operator has no noise model: control flow, and what sums.cpp and functions.cpp do
+// not know. Each call takes other random numbers; the same calls on a new sampler of the same options take the same. One thread
+// at a time.
 class NoiseSampler {
  public:
   explicit NoiseSampler(NoiseOptions options);
@@ -29,7 +30,8 @@ class NoiseSampler {
   const NoiseOptions& options() const { return options_; }
 
  private:
-  std::vector<Sampled> run_expanded(const Node& node, std::span<const Sampled> in, const std::function<void(GraphBuilder&)>& expand);
+  std::vector<Sampled> run_expanded(const Node& node, std::span<const Sampled> in,
+                                    const std::function<void(GraphBuilder&)>& expand);
   std::vector<Sampled> run_graph(const Graph& graph, std::vector<Sampled> values);
   std::vector<Sampled> run_copies(const Node& node, std::span<const Sampled> in) const;
   std::vector<Sampled> run_function(const Node& node, std::span<const Sampled> in);
@@ -49,8 +51,8 @@ class NoiseSampler {
   uint64_t stream_ = 0;  // Of the primitive step that runs.
 };
 
-// By element: the root mean square distance of the copies from the exact values, of those copies that are finite there; 0 where none is, or where
-// all are exact. Empty if the value is no floating tensor, or if every copy has failed.
+// By element: the root mean square distance of the copies from the exact values, of those copies that are finite there; 0 where
+// none is, or where all are exact. Empty if the value is no floating tensor, or if every copy has failed.
 std::vector<double> spread_of(const Sampled& value);
 
 }  // namespace unmoor

@@ -102,7 +102,8 @@ double scatter_terms(const OpCall&, In in, const Tensor&) {
   return 2 + std::ceil(elements_of(in[2]) / std::max(1.0, elements_of(in[0])));
 }
 double transform_terms(const OpCall& call, In in, const Tensor&) {
-  if (const auto length = integers_at(in, call.node.op == "DFT" ? 1 : 3); length.size() == 1) return static_cast<double>(length[0]);
+  if (const auto length = integers_at(in, call.node.op == "DFT" ? 1 : 3); length.size() == 1)
+    return static_cast<double>(length[0]);
   if (call.node.op == "STFT" && call.has(2)) return elements_of(in[2]);
   const Shape& shape = in[0].tensor().shape();
   const auto axis = integers_at(in, 2);
@@ -153,7 +154,8 @@ const std::map<std::string_view, Rule>& rules() {
   return table;
 }
 
-// Of a transform every coefficient adds all elements of its line or frame, each times a number of size 1: v is the line's energy Σ |x|².
+// Of a transform every coefficient adds all elements of its line or frame, each times a number of size 1: v is the line's energy
+// Σ |x|².
 std::vector<double> line_energy(const OpCall& call, In in, const Tensor& y) {
   const Tensor& x = in[0].tensor();
   const auto given = integers_at(in, 2);
@@ -163,7 +165,8 @@ std::vector<double> line_energy(const OpCall& call, In in, const Tensor& y) {
   const size_t inner = from.inner / parts;
   std::vector<double> lines(from.outer * inner);
   const auto values = x.span<double>();
-  for (size_t i = 0; i < values.size(); ++i) lines[i / (from.length * from.inner) * inner + i % from.inner / parts] += values[i] * values[i];
+  for (size_t i = 0; i < values.size(); ++i)
+    lines[i / (from.length * from.inner) * inner + i % from.inner / parts] += values[i] * values[i];
   const Split to = split_at(y.shape(), axis);
   const auto y_parts = static_cast<size_t>(y.shape()[y.shape().rank() - 1]);
   std::vector<double> result(y.elements());
@@ -221,8 +224,8 @@ double coordinate_allowance(const Node& node, In in, size_t input) {
     for (size_t axis = 2; axis < shape.rank(); ++axis) largest = std::max(largest, static_cast<double>(shape[axis]));
     return largest;
   };
-  if (node.op == "GridSample" && input == 1) return 2;            // Of a range from -1 to 1, moved by 1 before it is scaled.
-  if (node.op == "DeformConv" && input == 2) return size();       // Offsets are added to places of up to the image's size.
+  if (node.op == "GridSample" && input == 1) return 2;       // Of a range from -1 to 1, moved by 1 before it is scaled.
+  if (node.op == "DeformConv" && input == 2) return size();  // Offsets are added to places of up to the image's size.
   if (node.op == "RoiAlign" && input == 1) return 2 * size();
   if (node.op == "com.microsoft:CropAndResize" && input == 1) return 2;
   return 0;
