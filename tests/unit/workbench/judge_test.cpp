@@ -4,6 +4,7 @@
 
 #include <cmath>
 
+#include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/noise/random.h"
 
