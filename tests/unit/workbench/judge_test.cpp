@@ -37,7 +37,7 @@ struct Alone {
       node.inputs.push_back(graph.add_input(cat("input_", i), type_of(in[i])));
       region.given.emplace_back(node.inputs.back(), in[i]);
     }
-    const std::vector<Type> types = call_on(node, in).outputs.empty() ? std::vector<Type>() : types_of(node, in, outputs);
+    const std::vector<Type> types = types_of(node, in, outputs);
     for (size_t i = 0; i < outputs; ++i) {
       node.outputs.push_back(graph.add_value({cat("output_", i), types.at(i), std::nullopt, {}}));
       region.wanted.push_back(node.outputs.back());
