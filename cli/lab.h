@@ -62,7 +62,7 @@ void check_settings(const Options& options);
 void add_versions(nlohmann::json& result, const PlanInfo& plan);
 // Aligns two runners that were opened by these names; where they differ inside a fused step, once more without fusing.
 AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
-                    const NamedData& inputs, const AlignOptions& options);
+                    const NamedData& inputs, AlignOptions options);
 // The worker's side of Lab::runner.
 std::unique_ptr<ModelRunner> open_for_worker(const WorkerRequest& request);
 

@@ -39,6 +39,7 @@ DoctorResult run_doctor(const Options& options) {
 AlignResult run_align(const Lab& lab, const std::string& target_name, Runner& target, const NamedData& inputs) {
   PlanOptions options = lab.plan_options();
   options.passes.widen_to_float64 = true;
+  options.passes.fuse = false;  // Every value of the file is to be seen.
   const auto reference = lab.runner("reference", options);
   AlignOptions align_options;
   align_options.progress = show_progress;

@@ -55,7 +55,8 @@ SCAN = {"platforms": [{"name": TEXT, "version": TEXT, "nodes": COUNT, "effort_da
         "nodes": [{"node": TEXT, "op": TEXT, "platform": TEXT, "state": STATES, "reason": REASONS | {""}, "detail": TEXT, "advice": TEXT,
                    "priority": {"P0", "P1", "P2", ""}}]}
 METRICS = {**dict.fromkeys(["max_abs", "mean_abs", "max_rel", "mean_rel", "cosine", "rel_l2", "rmse", "nmse", "sqnr_db", "ulp_max", "ulp_mean",
-                            "frac_over", "bias"], NUMBER), "excess_e": (NUMBER, None), "excess_p": (NUMBER, None)}
+                            "frac_over", "bias", "kl", "frac_over_1e-3"], NUMBER),
+           **dict.fromkeys(["excess_e", "excess_p", "shrink", "smooth", "edge"], (NUMBER, None))}
 MISFIT = {"problem": TEXT, "excess_e": None, "excess_p": None}  # Shapes or kinds differ.
 VALUE = {"name": TEXT, "node": TEXT, "op": TEXT, "dtype": DTYPES, "single": (METRICS, MISFIT, None), "entire": (METRICS, MISFIT, None),
          "verdict": {"match", "explained", "suspicious", "differ", "undefined", "hidden"}, "cause": (None, dict)}

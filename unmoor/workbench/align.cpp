@@ -1,258 +1,290 @@
 #include "unmoor/workbench/align.h"
 
 #include <algorithm>
+#include <array>
+#include <chrono>
+#include <cmath>
 #include <map>
 #include <set>
 
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/align_steps.h"
+#include "unmoor/workbench/exact_rules.h"
+#include "unmoor/workbench/noise/model_noise.h"
 
 namespace unmoor {
 namespace {
 
-// A copy that stays when the run goes on.
-Data kept(const Data& data) {
-  if (data.is_tensor()) return data.tensor().clone();
-  if (!data.is_sequence()) return data;
-  Sequence copy;
-  for (const Data& item : data.sequence().items) copy.items.push_back(kept(item));
-  return copy;
-}
-
-// Floating values in another floating dtype; everything else as it is.
-Data converted(const Data& data, DType dtype) {
-  if (!data.is_tensor() || !is_float(data.tensor().dtype()) || !is_float(dtype) || data.tensor().dtype() == dtype) return data;
-  Tensor result(TensorType{dtype, data.tensor().shape()});
-  store(result, doubles(data.tensor()));
-  return result;
-}
-
-// Whether a kernel's own error on exact inputs is one that it may have.
-bool agrees(const AlignedValue& value, const Metrics& metrics) {
-  if (metrics.fine()) return true;
-  const Op* const op = all_ops().find(value.op);
-  return op != nullptr && op->rounding == Rounding::Quantise && !is_float(value.dtype) && agrees_as_quantised(metrics);
-}
-
-// Whether a value at the end of many kernels is close enough: each element within the table, or the whole and every element within what errors
-// that add up may reach.
-bool agrees_after_run(const AlignedValue& value, const Metrics& metrics, bool given_tolerance) {
-  if (metrics.fine()) return true;
-  const bool compared = metrics.problem.empty() && metrics.class_mismatch == 0;
-  if (given_tolerance || !compared || !is_float(value.dtype)) return false;
-  return metrics.rel_l2 <= output_limit(value.dtype) && metrics.over <= output_spread;
-}
-
 DType dtype_of(const Data& data) { return data.is_tensor() ? data.tensor().dtype() : DType::F32; }
 
-class Recorder : public Observer {
+class Stopwatch {
  public:
-  explicit Recorder(NamedData& values) : values_(values) {}
-  bool wants(const ValueInfo&) override { return true; }
-  void on_value(const ValueInfo& info, const Data& data) override { values_[info.name] = kept(data); }
+  explicit Stopwatch(double& total) : total_(total) {}
+  ~Stopwatch() { total_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start_).count(); }
+  Stopwatch(const Stopwatch&) = delete;
+  Stopwatch& operator=(const Stopwatch&) = delete;
 
  private:
-  NamedData& values_;
+  double& total_;
+  std::chrono::steady_clock::time_point start_ = std::chrono::steady_clock::now();
 };
 
-// Compares each value of the target as it is shown.
-class EntireComparison : public Observer {
+int severity(ValueVerdict verdict) {
+  constexpr std::array order{ValueVerdict::Hidden,    ValueVerdict::Match,      ValueVerdict::Explained,
+                             ValueVerdict::Undefined, ValueVerdict::Suspicious, ValueVerdict::Differ};
+  return static_cast<int>(std::ranges::find(order, verdict) - order.begin());
+}
+
+// What of the target's run waits for the reference to show the same value.
+struct Waiting {
+  size_t value = 0;  // Index into AlignResult::values.
+  Data actual;
+  std::optional<Sampled> sampled;
+};
+
+class TypesObserver : public Observer {
  public:
-  EntireComparison(const NamedData& expected, const AlignOptions& options) : expected_(expected), options_(options) {}
   bool wants(const ValueInfo&) override { return true; }
-  void on_value(const ValueInfo& info, const Data& data) override {
-    AlignedValue value{info.name, info.node, info.op, dtype_of(data)};
-    value.finite = all_finite(data);
-    value.nan = !value.finite && has_nan(data);
-    const auto found = expected_.find(info.name);
-    if (found != expected_.end()) value.entire = compare(found->second, data, value.dtype, options_.tolerance);
-    values.push_back(std::move(value));
-  }
-
-  std::vector<AlignedValue> values;
-
- private:
-  const NamedData& expected_;
-  const AlignOptions& options_;
+  void on_value(const ValueInfo& info, const Data& data) override { found[info.name] = dtype_of(data); }
+  std::map<std::string, DType, std::less<>> found;
 };
 
 class Alignment {
  public:
   Alignment(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options)
-      : reference_(reference), target_(target), inputs_(inputs), options_(options) {}
+      : reference_(reference), target_(target), inputs_(inputs), options_(options) {
+    judging_ = {options.tolerance, false, false, options.always_floor, options.seed};
+  }
 
   AlignResult run() {
     result_.reference = reference_.name();
     result_.target = target_.name();
     result_.tolerance = options_.tolerance;
-    for (const auto& [name, data] : inputs_) expected_[name] = data;
-    progress("reference run", 0, 0);
-    Recorder recorder(expected_);
-    const NamedData expected_outputs = reference_.run(inputs_, &recorder);
-    progress("target run", 0, 0);
-    EntireComparison entire(expected_, options_);
-    const NamedData outputs = target_.run(inputs_, &entire);
-    result_.values = std::move(entire.values);
-    result_.fallback_nodes = target_.plan().fallback_nodes;
-    compare_outputs(expected_outputs, outputs);
-    compare_single();
+    prepare();
+    run_target();
+    run_reference();
+    compare_outputs();
     check_compared();
-    judge();
+    conclude();
     return std::move(result_);
   }
 
  private:
+  // The target's run: each value is compared as it is shown if the exact one is known then, else it waits.
+  class TargetObserver : public Observer {
+   public:
+    explicit TargetObserver(Alignment& alignment) : alignment_(alignment) {}
+    bool wants(const ValueInfo&) override { return true; }
+    void on_value(const ValueInfo& info, const Data& data) override { alignment_.on_target(info, data); }
+
+   private:
+    Alignment& alignment_;
+  };
+  class ReferenceObserver : public Observer {
+   public:
+    explicit ReferenceObserver(Alignment& alignment) : alignment_(alignment) {}
+    bool wants(const ValueInfo& info) override {
+      return alignment_.waiting_.contains(info.name) || alignment_.steps_->needs(info.name);
+    }
+    void on_value(const ValueInfo& info, const Data& data) override { alignment_.on_reference(info, data); }
+
+   private:
+    Alignment& alignment_;
+  };
+
   void progress(const std::string& what, size_t done, size_t total) const {
     if (options_.progress) options_.progress(what, done, total);
   }
 
-  void compare_outputs(const NamedData& expected, const NamedData& outputs) {
-    for (const auto& [name, data] : outputs) {
+  // What the reference shows is exact if it is the reference backend in float64 on this very model.
+  void prepare() {
+    if (options_.model == nullptr) return;
+    try {
+      graph_.emplace(*options_.model, inputs_);
+    } catch (const Error& error) {
+      if (error.kind() == ErrorKind::Stopped) throw;
+      result_.without_noise = error.what();
+    }
+    exact_reference_ = reference_.name() == "reference" && !reference_.inputs().empty();
+  }
+
+  void start_noise() {
+    if (!graph_) return;
+    std::map<std::string, DType, std::less<>> shown;
+    if (target_.steps().empty()) {
+      TypesObserver types;  // A dump knows them only as it reads its files.
+      target_.run(inputs_, &types);
+      shown = std::move(types.found);
+    } else {
+      for (const ValueInfo& info : target_.values()) {
+        if (const auto* type = std::get_if<TensorType>(&info.type)) shown[info.name] = type->dtype;
+      }
+    }
+    constexpr size_t copies = 4;
+    noise_.emplace(*graph_, inputs_, shown, NoiseOptions{DType::F32, copies, options_.seed});
+  }
+
+  void run_target() {
+    progress("target run", 0, 0);
+    target_.run(inputs_);  // Plans it: then it is known which values it shows, and in what types.
+    start_noise();
+    if (graph_ && target_.steps().empty()) {
+      own_.emplace(AlignSteps::Setting{reference_, target_, inputs_, stored_, &*graph_, true, options_, judging_, true});
+      std::set<std::string> visible;
+      for (const ValueInfo& info : target_.values()) visible.insert(info.name);
+      own_->plan(visible);
+    }
+    TargetObserver observer(*this);
+    outputs_ = target_.run(inputs_, &observer);
+    if (own_) take_judgements(*own_);
+    result_.fallback_nodes = target_.plan().fallback_nodes;
+  }
+
+  std::optional<Sampled> taken(const std::string& name) {
+    if (!noise_) return std::nullopt;
+    const Stopwatch watch(result_.floor_ms);
+    return noise_->take(name);
+  }
+
+  void on_target(const ValueInfo& info, const Data& data) {
+    AlignedValue value{info.name, info.node, info.op, dtype_of(data)};
+    name_maker(value);
+    if (own_) own_->on_value(info.name, data);
+    value.finite = all_finite(data);
+    value.nan = !value.finite && has_nan(data);
+    std::optional<Sampled> sampled = taken(info.name);
+    if (sampled && exact_reference_) {
+      judge_entire(value, sampled->exact, data, &*sampled);
+    } else {
+      waiting_[info.name] = {result_.values.size(), kept(data), std::move(sampled)};
+    }
+    stored_[info.name] = value.dtype;
+    result_.values.push_back(std::move(value));
+  }
+
+  // A dump does not say what made a value.
+  void name_maker(AlignedValue& value) const {
+    const auto id = graph_ && value.node.empty() ? graph_->find(value.name) : std::nullopt;
+    const auto maker = id ? graph_->maker(*id) : std::nullopt;
+    if (!maker) return;
+    const Node& node = graph_->graph().node(*maker);
+    value.node = node.origin.name.empty() ? node.name : node.origin.name;
+    value.op = node.origin.op.empty() ? node.op : node.origin.op;
+  }
+
+  void take_judgements(AlignSteps& steps) {
+    steps.finish();
+    result_.floor_ms += steps.floor_ms();
+    for (auto& [name, judgement] : steps.judgements()) single_[name] = std::move(judgement);
+  }
+
+  void judge_entire(AlignedValue& value, const Data& expected, const Data& actual, const Sampled* sampled) {
+    JudgeOptions judging = judging_;
+    judging.both_round = expected.is_tensor() && expected.tensor().dtype() != DType::F64;
+    if (const auto id = graph_ ? graph_->find(value.name) : std::nullopt)
+      judging.winograd = may_be_winograd(graph_->last_nodes(*id));
+    Judgement found = judge_after_run(expected, actual, sampled, judging);
+    value.entire = std::move(found.metrics);
+    value.verdict = value.entire_verdict = found.verdict;
+    value.note = std::move(found.note);
+  }
+
+  void run_reference() {
+    for (const auto& [name, data] : inputs_) stored_[name] = dtype_of(data);
+    AlignSteps::Setting setting{reference_,       target_,  inputs_, stored_, graph_ ? &*graph_ : nullptr,
+                                exact_reference_, options_, judging_};
+    steps_.emplace(setting);
+    std::set<std::string> comparable;
+    for (const AlignedValue& value : result_.values) comparable.insert(value.name);
+    steps_->plan(comparable);
+    progress("reference run", 0, 0);
+    ReferenceObserver observer(*this);
+    expected_outputs_ = reference_.run(inputs_, &observer);
+    take_judgements(*steps_);
+  }
+
+  void on_reference(const ValueInfo& info, const Data& data) {
+    if (const auto found = waiting_.find(info.name); found != waiting_.end()) {
+      const Waiting& waiting = found->second;
+      judge_entire(result_.values[waiting.value], data, waiting.actual, waiting.sampled ? &*waiting.sampled : nullptr);
+      waiting_.erase(found);
+    }
+    steps_->on_value(info.name, data);
+  }
+
+  void compare_outputs() {
+    for (const auto& [name, data] : outputs_) {
       AlignedValue value{name, "", "", dtype_of(data)};
       value.finite = all_finite(data);
-      const auto found = expected.find(name);
-      if (found != expected.end()) value.entire = compare(found->second, data, value.dtype, options_.tolerance);
-      value.verdict = value.entire ? entire_verdict(value) : "hidden";
+      const auto found = expected_outputs_.find(name);
+      if (found != expected_outputs_.end()) {
+        const std::optional<Sampled> sampled = taken(name);
+        judge_entire(value, found->second, data, sampled ? &*sampled : nullptr);
+        if (sampled) value.uncertainty = size_of(spread_of(*sampled));
+      }
       result_.outputs.push_back(std::move(value));
     }
     // A dump holds more than outputs, and nobody knows which of its values are some.
     if (reference_.steps().empty()) return;
-    for (const auto& [name, data] : expected) {
-      if (outputs.contains(name)) continue;
+    for (const auto& [name, data] : expected_outputs_) {
+      if (outputs_.contains(name)) continue;
       AlignedValue value{name, "", "", dtype_of(data)};
       value.entire = Metrics{};
       value.entire->problem = "not shown";
-      value.verdict = "differ";
+      value.verdict = ValueVerdict::Differ;
       result_.outputs.push_back(std::move(value));
     }
   }
 
+  static double size_of(const std::vector<double>& spread) {
+    double sum = 0;
+    for (const double each : spread) sum += each * each;
+    return spread.empty() ? 0 : std::sqrt(sum / static_cast<double>(spread.size()));
+  }
+
   // Fails with InvalidArgument if the two show nothing under one name, which must not read as a match.
   void check_compared() const {
-    const auto compared = [](const AlignedValue& value) { return value.single || value.entire; };
-    if (std::ranges::none_of(result_.values, compared) && std::ranges::none_of(result_.outputs, compared)) {
+    const auto compared = [](const AlignedValue& value) { return value.entire.has_value(); };
+    if (single_.empty() && std::ranges::none_of(result_.values, compared) && std::ranges::none_of(result_.outputs, compared)) {
       fail(ErrorKind::InvalidArgument, reference_.name(), " and ", target_.name(), " show no value of the same name");
     }
   }
 
-  bool selected(const StepInfo& step) const {
-    return (options_.nodes.empty() || wanted_nodes_.contains(step.node)) && (options_.ops.empty() || std::ranges::find(options_.ops, step.op) != options_.ops.end());
-  }
-
-  // Which steps the nodes asked for are in: a fused step stands for all its nodes. Fails with InvalidArgument on a name that selects nothing, which
-  // must not read as a match.
-  void find_wanted(const std::vector<StepInfo>& steps) {
-    const auto placements = options_.nodes.empty() ? std::vector<PlacementInfo>() : target_.plan().placements;
-    for (const std::string& node : options_.nodes) {
-      const auto placed = std::ranges::find_if(placements, [&](const PlacementInfo& each) { return std::ranges::find(each.also, node) != each.also.end(); });
-      const std::string& name = placed == placements.end() ? node : placed->node;
-      if (std::ranges::find(steps, name, &StepInfo::node) == steps.end()) {
-        fail(ErrorKind::InvalidArgument, "no step of ", target_.name(), " is called '", node, "'");
-      }
-      wanted_nodes_.insert(name);
-    }
-    for (const std::string& op : options_.ops) {
-      if (std::ranges::find(steps, op, &StepInfo::op) == steps.end()) {
-        fail(ErrorKind::InvalidArgument, "no step of ", target_.name(), " runs the operator '", op, "'");
-      }
-    }
-  }
-
-  // The inputs of a step from the reference's values, rounded to what the target stores; empty if one is not shown.
-  std::optional<NamedData> step_inputs(const StepInfo& step) const {
-    NamedData given;
-    for (const std::string& name : step.inputs) {
-      if (name.empty()) continue;
-      const auto found = expected_.find(name);
-      if (found == expected_.end()) return std::nullopt;
-      const auto stored = stored_.find(name);
-      given[name] = stored == stored_.end() ? found->second : converted(found->second, stored->second);
-    }
-    return given;
-  }
-
-  // What the reference makes of exactly these inputs; its recorded values if it cannot run a step (a dump).
-  std::vector<Data> expected_outputs(const StepInfo& step, const NamedData& given) {
-    const auto found = reference_steps_.find(step.outputs.at(0));
-    if (found != reference_steps_.end() && found->second.outputs == step.outputs) {
-      NamedData widened;
-      for (const std::string& name : found->second.step.inputs) {
-        if (name.empty()) continue;
-        const auto value = given.find(name);
-        const auto recorded = expected_.find(name);
-        if (value == given.end() || recorded == expected_.end()) return recorded_outputs(step);
-        widened[name] = converted(value->second, dtype_of(recorded->second));
-      }
-      return reference_.run_step(found->second.index, widened);
-    }
-    return recorded_outputs(step);
-  }
-
-  std::vector<Data> recorded_outputs(const StepInfo& step) const {
-    std::vector<Data> outputs;
-    for (const std::string& name : step.outputs) {
-      const auto found = expected_.find(name);
-      outputs.push_back(found == expected_.end() ? Data() : found->second);
-    }
-    return outputs;
-  }
-
-  void index_reference_steps() {
-    const auto steps = reference_.steps();
-    for (size_t i = 0; i < steps.size(); ++i) {
-      if (!steps[i].outputs.empty() && !steps[i].outputs[0].empty()) reference_steps_[steps[i].outputs[0]] = {i, steps[i], steps[i].outputs};
-    }
-  }
-
-  void compare_single() {
-    index_reference_steps();
-    for (const auto& [name, data] : inputs_) stored_[name] = dtype_of(data);
-    std::map<std::string, AlignedValue*, std::less<>> by_name;
-    for (AlignedValue& value : result_.values) {
-      stored_[value.name] = value.dtype;
-      by_name[value.name] = &value;
-    }
-    const auto steps = target_.steps();
-    find_wanted(steps);
-    for (size_t i = 0; i < steps.size(); ++i) {
-      progress("kernels alone", i, steps.size());
-      if (steps[i].node.empty() || steps[i].outputs.empty() || steps[i].outputs[0].empty() || !selected(steps[i])) continue;
-      if (!by_name.contains(steps[i].outputs[0])) continue;
-      const auto given = step_inputs(steps[i]);
-      if (!given) continue;
-      const auto actual = target_.run_step(i, *given);
-      const auto expected = expected_outputs(steps[i], *given);
-      for (size_t k = 0; k < actual.size() && k < expected.size(); ++k) {
-        const auto value = by_name.find(steps[i].outputs[k]);
-        if (value == by_name.end() || !expected[k] || !actual[k]) continue;
-        value->second->single = compare(expected[k], actual[k], value->second->dtype, options_.tolerance);
-      }
-    }
-  }
-
-  void judge() {
+  void conclude() {
     // A dump has no kernels to run alone: its values are judged as they are.
-    const bool without_kernels = target_.steps().empty();
-    result_.kernels_alone = !without_kernels;
+    result_.kernels_alone = !target_.steps().empty();
+    if (noise_ && result_.without_noise.empty()) result_.without_noise = noise_->unknown();
     std::set<std::string> finite;
     for (const auto& [name, data] : inputs_) {
       if (all_finite(data)) finite.insert(name);
     }
     for (AlignedValue& value : result_.values) {
-      if (value.single) value.verdict = agrees(value, *value.single) ? "match" : "differ";
-      else value.verdict = without_kernels && value.entire ? entire_verdict(value) : "hidden";
+      if (const auto found = single_.find(value.name); found != single_.end()) {
+        value.single = std::move(found->second.metrics);
+        value.single_verdict = found->second.verdict;
+        // Of a dump the run itself is judged, too: its kernels may be right for another model than the reference ran.
+        if (result_.kernels_alone || severity(found->second.verdict) > severity(value.verdict)) {
+          value.verdict = found->second.verdict;
+          value.note = std::move(found->second.note);
+        }
+      } else if (result_.kernels_alone) {
+        value.verdict = ValueVerdict::Hidden;
+        value.note.clear();
+      }
       if (!value.entire) result_.hidden.push_back(value.node);
-      if (value.verdict == "differ" && result_.first_divergent.empty()) result_.first_divergent = value.node.empty() ? value.name : value.node;
+      const bool diverges = value.verdict == ValueVerdict::Differ || value.verdict == ValueVerdict::Suspicious;
+      if (diverges && result_.first_divergent.empty()) result_.first_divergent = value.node.empty() ? value.name : value.node;
       if (value.finite) finite.insert(value.name);
     }
     find_nonfinite(finite);
-    const auto differs = [](const AlignedValue& value) { return value.verdict == "differ"; };
-    const bool differ = std::ranges::any_of(result_.values, differs) || std::ranges::any_of(result_.outputs, differs);
-    result_.verdict = differ ? "differ" : "match";
-  }
-
-  std::string entire_verdict(const AlignedValue& value) const {
-    return agrees_after_run(value, *value.entire, options_.tolerance.has_value()) ? "match" : "differ";
+    const auto any = [this](auto... verdicts) {
+      const auto is = [&](const AlignedValue& value) { return ((value.verdict == verdicts) || ...); };
+      return std::ranges::any_of(result_.values, is) || std::ranges::any_of(result_.outputs, is);
+    };
+    result_.verdict = any(ValueVerdict::Differ, ValueVerdict::Suspicious)     ? "differ"
+                      : any(ValueVerdict::Explained, ValueVerdict::Undefined) ? "explained"
+                                                                              : "match";
   }
 
   void find_nonfinite(const std::set<std::string>& finite) {
@@ -266,37 +298,33 @@ class Alignment {
     for (const StepInfo& step : target_.steps()) {
       if (std::ranges::find(step.outputs, first->name) == step.outputs.end()) continue;
       for (const std::string& name : step.inputs) {
-        if (!name.empty() && !finite.contains(name)) result_.nonfinite_origin = cat("its input '", name, "' is not finite either");
+        if (!name.empty() && !finite.contains(name))
+          result_.nonfinite_origin = cat("its input '", name, "' is not finite either");
       }
     }
   }
-
-  struct ReferenceStep {
-    size_t index = 0;
-    StepInfo step;
-    std::vector<std::string> outputs;
-  };
 
   Runner& reference_;
   Runner& target_;
   const NamedData& inputs_;
   const AlignOptions& options_;
-  NamedData expected_;                               // The reference's values by name.
-  std::map<std::string, DType, std::less<>> stored_;  // How the target stores each.
-  std::map<std::string, ReferenceStep, std::less<>> reference_steps_;  // By first output.
-  std::set<std::string> wanted_nodes_;                                 // If only some were asked for.
+  JudgeOptions judging_;
+  bool exact_reference_ = false;
+  std::optional<ModelGraph> graph_;
+  std::optional<WholeModelNoise> noise_;
+  std::optional<AlignSteps> steps_;
+  std::optional<AlignSteps> own_;  // Of a dump.
+  NamedData outputs_, expected_outputs_;
+  std::map<std::string, DType, std::less<>> stored_;  // How the target stores each value.
+  std::map<std::string, Waiting, std::less<>> waiting_;
+  std::map<std::string, Judgement, std::less<>> single_;
   AlignResult result_;
 };
 
 }  // namespace
 
-double output_limit(DType stored) {
-  switch (stored) {
-    case DType::F64: return 1e-10;
-    case DType::F32: return 1e-4;
-    case DType::F16: return 1e-2;
-    default: return 5e-2;
-  }
+size_t AlignResult::count(ValueVerdict which) const {
+  return static_cast<size_t>(std::ranges::count(values, which, &AlignedValue::verdict));
 }
 
 void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& plan) {

@@ -6,15 +6,20 @@
 #include <string>
 #include <vector>
 
-#include "unmoor/workbench/compare.h"
+#include "unmoor/workbench/judge.h"
 #include "unmoor/workbench/result.h"
 
 namespace unmoor {
 
 struct AlignOptions {
-  std::optional<Tolerance> tolerance = std::nullopt;  // Instead of the table's, for values and outputs.
+  std::optional<Tolerance> tolerance = std::nullopt;  // Instead of the noise floor and the table, for values and outputs.
   std::vector<std::string> nodes = {};                // Only these, if any.
   std::vector<std::string> ops = {};
+  // The model as it was read, of which noise floors are made; must outlive the call. Without it values are judged by the table of
+  // tolerances.
+  const Graph* model = nullptr;
+  bool always_floor = false;  // A floor for every value, also where an error is too small to need one.
+  uint64_t seed = 0;          // Of the noise.
   std::function<void(const std::string&, size_t, size_t)> progress = {};
 };
 
@@ -23,18 +28,23 @@ struct AlignedValue {
   std::string name;
   std::string node;
   std::string op;
-  DType dtype = DType::F32;                          // As the target stores it.
-  std::optional<Metrics> single = std::nullopt;      // The target's kernel alone, on the reference's inputs rounded to its dtype.
-  std::optional<Metrics> entire = std::nullopt;      // The target's own run.
-  bool finite = true;                                // The target's value holds no NaN and no infinity.
-  bool nan = false;                                  // It holds a NaN.
-  std::string verdict = {};                          // match, differ, hidden
+  DType dtype = DType::F32;                      // As the target stores it.
+  std::optional<Metrics> single = std::nullopt;  // The target's kernel alone, on the reference's inputs rounded to its dtype.
+  std::optional<Metrics> entire = std::nullopt;  // The target's own run.
+  bool finite = true;                            // The target's value holds no NaN and no infinity.
+  bool nan = false;                              // It holds a NaN.
+  ValueVerdict single_verdict = ValueVerdict::Hidden;
+  ValueVerdict entire_verdict = ValueVerdict::Hidden;
+  ValueVerdict verdict =
+      ValueVerdict::Hidden;  // Of the kernel alone; where the target has none to run, a dump, the worse of both.
+  std::string note = {};     // What there is to add to it, in words.
+  double uncertainty = 0;    // Of an output: how far rounding alone may carry an element, root mean square; 0: not known.
 };
 
 struct AlignResult {
   std::string reference;
   std::string target;
-  std::string verdict;                // match or differ
+  std::string verdict;                // match, explained or differ
   std::string first_divergent;        // A node's name, a value's where nodes are not known; empty if there is none.
   std::string first_nonfinite;        // Makes a NaN, or an infinity that the reference does not have.
   std::string nonfinite_origin;       // In words.
@@ -42,22 +52,25 @@ struct AlignResult {
   std::vector<AlignedValue> outputs;  // By the model's output names; judged by their entire error.
   std::vector<std::string> hidden;    // Nodes whose values one side does not show.
   std::optional<Tolerance> tolerance;
-  size_t fallback_nodes = 0;          // Of the target: what its device refused and the host ran.
-  bool kernels_alone = true;          // False if the target has none to run: a dump.
+  size_t fallback_nodes = 0;  // Of the target: what its device refused and the host ran.
+  bool kernels_alone = true;  // False if the target has none to run: a dump.
+  std::string without_noise;  // The operator behind which the run's noise is not known; empty if it is known everywhere.
+  double floor_ms = 0;        // What noise floors took.
+
+  size_t count(ValueVerdict which) const;  // Of values.
 
   nlohmann::json to_json() const;
   std::string text() const;
 };
 
-// Runs both on the same inputs and compares every value that both show, then each kernel of the target alone. The reference's values are kept in
-// memory while the target runs.
+// Runs both on the same inputs and judges every value that both show, then each kernel of the target alone, in the order of
+// docs/precision.md. A value is let go as soon as the kernels that need it have run: only of a reference that is not the
+// reference backend in float64, the values of the target are kept until it shows its own. The target must be able to run a step
+// while the reference runs.
 AlignResult align(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options);
 
-// Where a fused step is the first divergent or non-finite one: names the node inside it, from an alignment of the same two without fusing.
+// Where a fused step is the first divergent or non-finite one: names the node inside it, from an alignment of the same two
+// without fusing.
 void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& plan);
-
-// The largest relative L2 error that an output of this type may have after a whole run, and how many times the tolerance its worst element.
-double output_limit(DType stored);
-constexpr double output_spread = 200;
 
 }  // namespace unmoor

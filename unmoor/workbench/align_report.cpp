@@ -1,7 +1,9 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <nlohmann/json.hpp>
+#include <numbers>
 
 #include "unmoor/workbench/align.h"
 
@@ -11,27 +13,81 @@ namespace {
 using nlohmann::json;
 
 json value_json(const AlignedValue& value) {
-  return {{"name", value.name}, {"node", value.node}, {"op", value.op}, {"dtype", name(value.dtype)},
-          {"single", value.single ? metrics_json(*value.single) : json(nullptr)},
-          {"entire", value.entire ? metrics_json(*value.entire) : json(nullptr)}, {"verdict", value.verdict}, {"cause", nullptr}};
-}
-
-std::string over_text(const std::optional<Metrics>& metrics) {
-  if (!metrics) return "-";
-  if (!metrics->problem.empty()) return "shape";
-  if (metrics->class_mismatch > 0) return "NaN/Inf";
-  return metrics->over == 0 ? "0" : fmt::format("{:.2g}", metrics->over);
+  const auto side = [](const std::optional<Metrics>& metrics, ValueVerdict verdict) {
+    if (!metrics) return json(nullptr);
+    json shown = metrics_json(*metrics);
+    shown["verdict"] = name(verdict);
+    return shown;
+  };
+  return {{"name", value.name},
+          {"node", value.node},
+          {"op", value.op},
+          {"dtype", name(value.dtype)},
+          {"single", side(value.single, value.single_verdict)},
+          {"entire", side(value.entire, value.entire_verdict)},
+          {"verdict", name(value.verdict)},
+          {"note", value.note},
+          {"cause", nullptr}};
 }
 
 std::string error_text(const std::optional<Metrics>& metrics) {
-  return metrics && metrics->problem.empty() ? fmt::format("{:.2g}", metrics->rel_l2) : "-";
+  if (!metrics) return "-";
+  if (!metrics->problem.empty()) return "shape";
+  if (metrics->class_mismatch > 0) return "NaN/Inf";
+  return fmt::format("{:.2g}", metrics->rel_l2);
+}
+
+std::string excess_text(const std::optional<Metrics>& metrics, std::optional<double> Metrics::*which) {
+  return metrics && ((*metrics).*which) ? fmt::format("{:.2g}", *((*metrics).*which)) : "-";
+}
+
+// How bad a verdict is, and how far beyond rounding, to sort by.
+std::pair<int, double> badness(const AlignedValue& value) {
+  constexpr std::array rank{0, 1, 3, 4, 2, -1};  // In the order of ValueVerdict.
+  const Metrics& metrics = *value.single;
+  const double excess = std::max(metrics.excess_e.value_or(0) / 3, metrics.excess_p.value_or(0) / 16);
+  return {rank.at(static_cast<size_t>(value.verdict)), metrics.excess_e ? excess : std::min(metrics.over, 1.0) / 1e3};
+}
+
+std::string outputs_table(const std::vector<AlignedValue>& outputs) {
+  Table table({"output", "dtype", "rel L2", "max abs", "E", "P", "verdict"}, "llrrrrl");
+  for (const auto& value : outputs) {
+    const bool known = value.entire && value.entire->problem.empty();
+    table.add({shortened(value.name, 26), std::string(name(value.dtype)), error_text(value.entire),
+               known          ? fmt::format("{:.2g}", value.entire->max_abs)
+               : value.entire ? shortened(value.entire->problem, 20)
+                              : "-",
+               excess_text(value.entire, &Metrics::excess_e), excess_text(value.entire, &Metrics::excess_p),
+               std::string(name(value.verdict))});
+  }
+  return table.text();
+}
+
+std::string kernels_table(const std::vector<AlignedValue>& values) {
+  std::vector<const AlignedValue*> worst;
+  for (const auto& value : values) {
+    if (value.single) worst.push_back(&value);
+  }
+  if (worst.empty()) return "";
+  std::ranges::stable_sort(worst, [](const AlignedValue* a, const AlignedValue* b) { return badness(*a) > badness(*b); });
+  Table table({"worst kernels alone", "op", "rel L2", "E", "P", "entire", "verdict"}, "llrrrrl");
+  std::string notes;
+  for (size_t i = 0; i < std::min<size_t>(worst.size(), 8); ++i) {
+    const AlignedValue& value = *worst[i];
+    table.add({shortened(value.node, 26), shortened(value.op, 14), error_text(value.single),
+               excess_text(value.single, &Metrics::excess_e), excess_text(value.single, &Metrics::excess_p),
+               error_text(value.entire), std::string(name(value.verdict))});
+    if (!value.note.empty() && value.verdict != ValueVerdict::Match && value.verdict != ValueVerdict::Explained)
+      notes += wrapped(fmt::format("{}: {}", shortened(value.node, 40), shortened(value.note, 160)));
+  }
+  return table.text() + notes;
 }
 
 }  // namespace
 
 json AlignResult::to_json() const {
-  json result{{"reference", reference}, {"target", target}, {"verdict", verdict}, {"fallback_nodes", fallback_nodes},
-              {"outputs", json::array()}, {"values", json::array()}};
+  json result{{"reference", reference},           {"target", target},         {"verdict", verdict},
+              {"fallback_nodes", fallback_nodes}, {"outputs", json::array()}, {"values", json::array()}};
   result["first_divergent"] = first_divergent.empty() ? json(nullptr) : json(first_divergent);
   result["first_nonfinite"] = first_nonfinite.empty() ? json(nullptr) : json(first_nonfinite);
   result["nonfinite_origin"] = nonfinite_origin;
@@ -42,51 +98,50 @@ json AlignResult::to_json() const {
   for (const auto& value : outputs) result["outputs"].push_back(value_json(value));
   for (const auto& value : values) result["values"].push_back(value_json(value));
   result["hidden"] = hidden;
+  result["without_noise"] = without_noise;
+  result["floor_ms"] = measured(floor_ms);
+  for (size_t i = 0; i < outputs.size(); ++i) {
+    result["outputs"][i]["uncertainty"] =
+        outputs[i].uncertainty > 0 ? measured(outputs[i].uncertainty / std::numbers::sqrt2) : json(nullptr);
+  }
   return result;
 }
 
 std::string AlignResult::text() const {
   std::string text;
-  const auto count = [this](std::string_view which) {
-    return std::ranges::count_if(values, [which](const AlignedValue& value) { return value.verdict == which; });
-  };
-  const auto alone = std::ranges::count_if(values, [](const AlignedValue& value) { return value.single.has_value(); });
-  if (verdict == "match") {
-    text += fmt::format("match: {} agrees with {}", target, reference);
-    text += kernels_alone ? fmt::format("; {} kernels alone are within tolerance\n", count("match")) : fmt::format("; {} values are within tolerance\n", count("match"));
-  } else if (kernels_alone) {
-    text += fmt::format("differ: {} kernels of {} are outside of tolerance alone, {} within\n", count("differ"), target, count("match"));
+  const char* const what = kernels_alone ? "kernel" : "value";
+  const size_t bad = count(ValueVerdict::Differ) + count(ValueVerdict::Suspicious);
+  const std::string tally =
+      fmt::format("{} {}s match, {} are explained by rounding", count(ValueVerdict::Match), what, count(ValueVerdict::Explained));
+  if (verdict == "differ") {
+    text += fmt::format("differ: {} of {} {} more than rounding explains ({} suspicious); {}\n", counted(bad, what), target,
+                        bad == 1 ? "is off by" : "are off by", count(ValueVerdict::Suspicious), tally);
   } else {
-    text += fmt::format("differ: {} values of {} are outside of tolerance, {} within\n", count("differ"), target, count("match"));
+    text += fmt::format("{}: {} agrees with {}; {}\n", verdict, target, reference, tally);
   }
+  const auto alone = std::ranges::count_if(values, [](const AlignedValue& value) { return value.single.has_value(); });
   if (const auto rest = std::ssize(values) - alone; kernels_alone && rest > 0) {
     text += fmt::format("{} of {} values were not run alone: in bodies, fused, or not asked for\n", rest, values.size());
   }
-  if (fallback_nodes > 0) text += fmt::format("note: {} fell back to the host: its kernels were compared there\n", counted(fallback_nodes, "node"));
-  if (!first_divergent.empty()) text += fmt::format("first divergent {}: {}\n", kernels_alone ? "node" : "value", shortened(first_divergent, 200));
-  if (!first_nonfinite.empty()) text += fmt::format("first node that is not finite: {} ({})\n", shortened(first_nonfinite, 200), shortened(nonfinite_origin, 200));
-  Table outs({"output", "dtype", "rel L2", "max abs", "cosine", "verdict"}, "llrrrl");
-  for (const auto& value : outputs) {
-    const bool known = value.entire && value.entire->problem.empty();
-    outs.add({shortened(value.name, 30), std::string(name(value.dtype)), error_text(value.entire),
-              known ? fmt::format("{:.2g}", value.entire->max_abs) : value.entire ? value.entire->problem : "-",
-              known ? fmt::format("{:.6f}", value.entire->cosine) : "-", value.verdict});
+  if (const size_t open = count(ValueVerdict::Undefined); open > 0)
+    text += fmt::format("{} differ only where the specification leaves the result open\n", counted(open, "value"));
+  if (fallback_nodes > 0)
+    text += fmt::format("note: {} fell back to the host: its kernels were compared there\n", counted(fallback_nodes, "node"));
+  if (!without_noise.empty())
+    text += fmt::format("note: no noise model for {}: what depends on it is judged by tolerance\n", shortened(without_noise, 60));
+  if (!first_divergent.empty())
+    text += fmt::format("first divergent {}: {}\n", kernels_alone ? "node" : "value", shortened(first_divergent, 200));
+  if (!first_nonfinite.empty())
+    text += fmt::format("first node that is not finite: {} ({})\n", shortened(first_nonfinite, 200),
+                        shortened(nonfinite_origin, 200));
+  text += outputs_table(outputs);
+  // Rounding to nearest spreads less than stochastic rounding, by √2.
+  for (const AlignedValue& value : outputs) {
+    if (value.uncertainty > 0)
+      text += wrapped(fmt::format("in {} '{}' is only defined to ±{:.1g}", name(value.dtype), shortened(value.name, 40),
+                                  value.uncertainty / std::numbers::sqrt2));
   }
-  text += outs.text();
-  std::vector<const AlignedValue*> worst;
-  for (const auto& value : values) {
-    if (value.single) worst.push_back(&value);
-  }
-  std::ranges::stable_sort(worst, [](const AlignedValue* a, const AlignedValue* b) { return a->single->over > b->single->over; });
-  if (verdict == "differ") {
-    std::stable_partition(worst.begin(), worst.end(), [](const AlignedValue* value) { return value->verdict == "differ"; });
-  }
-  Table table({"worst kernels alone", "op", "rel L2", "of tol.", "entire", "verdict"}, "llrrrl");
-  for (size_t i = 0; i < std::min<size_t>(worst.size(), 8); ++i) {
-    table.add({shortened(worst[i]->node, 30), shortened(worst[i]->op, 18), error_text(worst[i]->single), over_text(worst[i]->single),
-               error_text(worst[i]->entire), worst[i]->verdict});
-  }
-  return worst.empty() ? text : text + table.text();
+  return text + kernels_table(values);
 }
 
 }  // namespace unmoor

@@ -7,6 +7,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/noise/excess.h"
 #include "unmoor/workbench/result.h"
 
 namespace unmoor {
@@ -17,10 +18,20 @@ double unit_of(DType dtype, double value) {
   int digits = 24;
   int lowest = -149;
   switch (dtype) {
-    case DType::F64: digits = 53; lowest = -1074; break;
-    case DType::F16: digits = 11; lowest = -24; break;
-    case DType::BF16: digits = 8; lowest = -133; break;
-    default: break;
+    case DType::F64:
+      digits = 53;
+      lowest = -1074;
+      break;
+    case DType::F16:
+      digits = 11;
+      lowest = -24;
+      break;
+    case DType::BF16:
+      digits = 8;
+      lowest = -133;
+      break;
+    default:
+      break;
   }
   if (value == 0) return std::ldexp(1.0, lowest);
   return std::ldexp(1.0, std::max(std::ilogb(value) + 1 - digits, lowest));
@@ -38,24 +49,8 @@ double root_mean_square(const std::vector<double>& values, double limit) {
   return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
 }
 
-// The size of what is expected, without a mask in it: many equal negative values, 1e4 or more and a hundred times above all others, which mean
-// "minus infinity" (-1e9 in attention scores). Their size says nothing about the rest.
-double size_of(const std::vector<double>& expected) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  double lowest = 0;
-  for (const double value : expected) {
-    if (std::isfinite(value)) lowest = std::min(lowest, value);
-  }
-  double rest = 0;
-  size_t masked = 0;
-  for (const double value : expected) {
-    if (!std::isfinite(value)) continue;
-    if (value <= 0.99 * lowest) ++masked;
-    else rest = std::max(rest, std::fabs(value));
-  }
-  const bool has_mask = lowest <= -1e4 && masked > 1 && masked < expected.size() && rest <= -lowest / 100;
-  return root_mean_square(expected, has_mask ? -0.99 * lowest : infinity);
-}
+// The size of what is expected, without a mask in it, whose size says nothing about the rest.
+double size_of(const std::vector<double>& expected) { return root_mean_square(expected, mask_size(expected)); }
 
 // How far two integers are apart; exact also where a double is not.
 double distance(int64_t a, int64_t b, bool is_unsigned) {
@@ -81,7 +76,11 @@ Metrics compare_exactly(const std::vector<int64_t>& expected, const std::vector<
   return metrics;
 }
 
-bool same_class(double expected, double actual) {
+// What lies at the end of the dtype's range may be infinite in it.
+bool same_class(double expected, double actual, DType stored) {
+  const bool overflows = std::isfinite(expected) && std::isinf(actual) && std::isinf(rounded(stored, 1.001 * expected));
+  if (overflows) return std::signbit(expected) == std::signbit(actual);
+
   if (std::isnan(expected) || std::isnan(actual)) return std::isnan(expected) && std::isnan(actual);
   if (std::isinf(expected) || std::isinf(actual)) return expected == actual;
   return true;
@@ -89,10 +88,38 @@ bool same_class(double expected, double actual) {
 
 struct Sums {
   double error = 0, relative = 0, squares = 0, expected = 0, actual = 0, product = 0, signed_error = 0, units = 0;
-  size_t count = 0, relatives = 0, over = 0;
+  size_t count = 0, relatives = 0, over = 0, over_1e3 = 0;
 };
 
-Metrics compare_floats(const std::vector<double>& expected, const std::vector<double>& actual, DType stored, Tolerance tolerance) {
+// ln Σ e^x over a row, its largest taken out.
+double log_sum(std::span<const double> row) {
+  const double top = *std::ranges::max_element(row);
+  double sum = 0;
+  for (const double x : row) sum += std::exp(x - top);
+  return top + std::log(sum);
+}
+
+// The metric kl. Rows with elements that are not finite are left out.
+double divergence(const std::vector<double>& expected, const std::vector<double>& actual, const Shape& shape) {
+  const size_t length = shape.rank() == 0 ? 0 : static_cast<size_t>(shape[shape.rank() - 1]);
+  if (length < 2) return 0;
+  double sum = 0;
+  size_t rows = 0;
+  for (size_t at = 0; at + length <= expected.size(); at += length) {
+    const auto e = std::span(expected).subspan(at, length);
+    const auto a = std::span(actual).subspan(at, length);
+    const auto finite = [](double x) { return std::isfinite(x); };
+    if (!std::ranges::all_of(e, finite) || !std::ranges::all_of(a, finite)) continue;
+    const double of_e = log_sum(e);
+    const double of_a = log_sum(a);
+    for (size_t i = 0; i < length; ++i) sum += std::exp(e[i] - of_e) * ((e[i] - of_e) - (a[i] - of_a));
+    ++rows;
+  }
+  return rows == 0 ? 0 : std::max(0.0, sum / static_cast<double>(rows));
+}
+
+Metrics compare_floats(const std::vector<double>& expected, const std::vector<double>& actual, const Shape& shape, DType stored,
+                       Tolerance tolerance) {
   Metrics metrics;
   metrics.elements = expected.size();
   const double absolute = tolerance.absolute * (tolerance.scaled ? size_of(expected) : 1);
@@ -100,7 +127,7 @@ Metrics compare_floats(const std::vector<double>& expected, const std::vector<do
   for (size_t i = 0; i < expected.size(); ++i) {
     const double e = expected[i];
     const double a = actual[i];
-    if (!same_class(e, a)) ++metrics.class_mismatch;
+    if (!same_class(e, a, stored)) ++metrics.class_mismatch;
     if (!std::isfinite(e) || !std::isfinite(a)) continue;
     const double error = std::fabs(a - e);
     const double allowed = absolute + tolerance.relative * std::fabs(e);
@@ -110,6 +137,7 @@ Metrics compare_floats(const std::vector<double>& expected, const std::vector<do
       metrics.worst = i;
     }
     if (over > 1) ++sums.over;
+    if (error > 1e-3 * std::fabs(e)) ++sums.over_1e3;
     metrics.max_abs = std::max(metrics.max_abs, error);
     const double units = error == 0 ? 0 : error / unit_of(stored, e);
     metrics.ulp_max = std::max(metrics.ulp_max, units);
@@ -134,6 +162,8 @@ Metrics compare_floats(const std::vector<double>& expected, const std::vector<do
   metrics.rmse = std::sqrt(sums.squares / count);
   metrics.ulp_mean = sums.units / count;
   metrics.frac_over = static_cast<double>(sums.over) / count;
+  metrics.frac_over_1e3 = static_cast<double>(sums.over_1e3) / count;
+  metrics.kl = sums.squares == 0 ? 0 : divergence(expected, actual, shape);
   metrics.rel_l2 = sums.squares == 0 ? 0 : std::sqrt(sums.squares / std::max(sums.expected, std::numeric_limits<double>::min()));
   metrics.nmse = metrics.rel_l2 * metrics.rel_l2;
   metrics.sqnr_db = metrics.rel_l2 == 0 ? std::numeric_limits<double>::infinity() : -20 * std::log10(metrics.rel_l2);
@@ -171,7 +201,8 @@ Metrics problem(std::string text) {
 Metrics compare_tensors(const Tensor& expected, const Tensor& actual, DType stored, const std::optional<Tolerance>& tolerance) {
   if (expected.shape() != actual.shape()) return problem(cat("the shape is ", actual.shape(), ", not ", expected.shape()));
   const bool both_float = is_float(expected.dtype()) && is_float(actual.dtype());
-  if (!both_float && expected.dtype() != actual.dtype()) return problem(cat("the dtype is ", actual.dtype(), ", not ", expected.dtype()));
+  if (!both_float && expected.dtype() != actual.dtype())
+    return problem(cat("the dtype is ", actual.dtype(), ", not ", expected.dtype()));
   if (expected.dtype() == DType::String) return compare_strings(expected, actual);
   if (expected.dtype() == DType::C64 || expected.dtype() == DType::C128) {
     const DType part = expected.dtype() == DType::C64 ? DType::F32 : DType::F64;
@@ -180,21 +211,28 @@ Metrics compare_tensors(const Tensor& expected, const Tensor& actual, DType stor
       shape.push_back(2);
       return Tensor::view({part, shape}, tensor.bytes(), std::make_shared<Tensor>(tensor));
     };
-    return compare_floats(doubles(parts(expected)), doubles(parts(actual)), part, tolerance.value_or(default_tolerance(part)));
+    return compare_floats(doubles(parts(expected)), doubles(parts(actual)), expected.shape(), part,
+                          tolerance.value_or(default_tolerance(part)));
   }
   if (!both_float) return compare_exactly(integers(expected), integers(actual), expected.dtype() == DType::U64);
-  return compare_floats(doubles(expected), doubles(actual), stored, tolerance.value_or(default_tolerance(stored)));
+  return compare_floats(doubles(expected), doubles(actual), expected.shape(), stored,
+                        tolerance.value_or(default_tolerance(stored)));
 }
 
 }  // namespace
 
 Tolerance default_tolerance(DType stored) {
   switch (stored) {
-    case DType::F64: return {1e-12, 1e-12, true};
-    case DType::F32: return {2e-5, 2e-5, true};
-    case DType::F16: return {2e-3, 2e-3, true};
-    case DType::BF16: return {1.6e-2, 1.6e-2, true};
-    default: return {0.15, 0.15, true};
+    case DType::F64:
+      return {1e-12, 1e-12, true};
+    case DType::F32:
+      return {2e-5, 2e-5, true};
+    case DType::F16:
+      return {2e-3, 2e-3, true};
+    case DType::BF16:
+      return {1.6e-2, 1.6e-2, true};
+    default:
+      return {0.15, 0.15, true};
   }
 }
 
@@ -221,13 +259,33 @@ Metrics compare(const Data& expected, const Data& actual, DType stored, const st
 
 nlohmann::json metrics_json(const Metrics& m) {
   if (!m.problem.empty()) return {{"problem", m.problem}, {"excess_e", nullptr}, {"excess_p", nullptr}};
+  const auto optional = [](const std::optional<double>& value) { return value ? measured(*value) : nlohmann::json(nullptr); };
   // A cosine near 1 has its meaning in the digits that its distance from 1 keeps.
   const nlohmann::json cosine = std::isfinite(m.cosine) ? nlohmann::json(std::round(m.cosine * 1e9) / 1e9) : number(m.cosine);
-  return {{"max_abs", measured(m.max_abs)}, {"mean_abs", measured(m.mean_abs)}, {"max_rel", measured(m.max_rel)}, {"mean_rel", measured(m.mean_rel)},
-          {"cosine", cosine}, {"rel_l2", measured(m.rel_l2)}, {"rmse", measured(m.rmse)}, {"nmse", measured(m.nmse)},
-          {"sqnr_db", measured(m.sqnr_db)}, {"ulp_max", measured(m.ulp_max)}, {"ulp_mean", measured(m.ulp_mean)},
-          {"frac_over", measured(m.frac_over)}, {"bias", measured(m.bias)}, {"over", measured(m.over)}, {"worst", m.worst}, {"elements", m.elements},
-          {"class_mismatch", m.class_mismatch}, {"excess_e", nullptr}, {"excess_p", nullptr}};
+  return {{"max_abs", measured(m.max_abs)},
+          {"mean_abs", measured(m.mean_abs)},
+          {"max_rel", measured(m.max_rel)},
+          {"mean_rel", measured(m.mean_rel)},
+          {"cosine", cosine},
+          {"rel_l2", measured(m.rel_l2)},
+          {"rmse", measured(m.rmse)},
+          {"nmse", measured(m.nmse)},
+          {"sqnr_db", measured(m.sqnr_db)},
+          {"kl", measured(m.kl)},
+          {"ulp_max", measured(m.ulp_max)},
+          {"ulp_mean", measured(m.ulp_mean)},
+          {"frac_over", measured(m.frac_over)},
+          {"frac_over_1e-3", measured(m.frac_over_1e3)},
+          {"bias", measured(m.bias)},
+          {"over", measured(m.over)},
+          {"worst", m.worst},
+          {"elements", m.elements},
+          {"class_mismatch", m.class_mismatch},
+          {"excess_e", optional(m.excess_e)},
+          {"excess_p", optional(m.excess_p)},
+          {"shrink", optional(m.shrink)},
+          {"smooth", optional(m.smooth)},
+          {"edge", optional(m.edge)}};
 }
 
 bool within_steps(const Metrics& metrics, double steps) {

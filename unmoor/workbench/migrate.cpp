@@ -63,7 +63,7 @@ void add_align(const Migration& migration, std::vector<NextStep>& next) {
                     command_for(migration, "align", fmt::format("--target {} --node {}", migration.target, shell_word(align.first_divergent))),
                     "the cause of the first difference", "align"});
   } else if (align.verdict == "differ") {
-    next.push_back({"outputs differ though every kernel alone is within tolerance: compare more values",
+    next.push_back({"outputs differ though every kernel alone is explained: compare more values",
                     command_for(migration, "align", fmt::format("--target {} --no-fuse", migration.target)), "where the drift comes from", "align"});
   }
 }
@@ -117,7 +117,7 @@ Verdict judge(const Migration& migration) {
   Verdict verdict;
   const std::string problem = target_problem(migration);
   const bool ran = migration.plan.result.has_value() && migration.align.result.has_value();
-  const bool agrees = ran && migration.align.result->verdict == "match";
+  const bool agrees = ran && migration.align.result->verdict != "differ";
   const size_t refused = migration.scan.result ? migration.scan.result->p0 + migration.scan.result->p1 : 0;
   if (!problem.empty()) {
     verdict.verdict = "blocked";

@@ -1,0 +1,182 @@
+#include <gtest/gtest.h>
+
+#include <cmath>
+#include <cstdlib>
+#include <iostream>
+#include <set>
+
+#include "unmoor/base/error.h"
+#include "unmoor/ops/cases.h"
+#include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/noise/excess.h"
+#include "unmoor/workbench/noise/floor.h"
+#include "unmoor/workbench/noise/sums.h"
+
+namespace unmoor {
+namespace {
+
+constexpr double float_unit = 0x1p-24;
+
+TEST(Noise, random_numbers_depend_on_their_place_alone) {
+  const NoiseRandom random(1, 2, 3);
+  EXPECT_EQ(random.bits(5), NoiseRandom(1, 2, 3).bits(5));
+  EXPECT_NE(random.bits(5), NoiseRandom(1, 3, 3).bits(5));
+  EXPECT_NE(random.bits(5), NoiseRandom(2, 2, 3).bits(5));
+  double mean = 0, square = 0, unit = 0;
+  constexpr size_t count = 100000;
+  for (size_t i = 0; i < count; ++i) {
+    mean += random.normal(i) / count;
+    square += random.normal(i) * random.normal(i) / count;
+    unit += random.unit(i) / count;
+  }
+  EXPECT_NEAR(mean, 0, 0.01);
+  EXPECT_NEAR(square, 1, 0.02);
+  EXPECT_NEAR(unit, 0.5, 0.005);
+}
+
+TEST(Noise, stochastic_rounding_gives_a_neighbour_with_the_right_mean) {
+  const NoiseRandom random(7, 0, 0);
+  for (const DType dtype : {DType::F32, DType::F16, DType::BF16}) {
+    const Grid grid = grid_of(dtype);
+    // A normal number, one of the denormal range, and a negative one.
+    for (const double value : {1.0 + 0.3 * grid.unit(), 2.3 * grid.smallest(), -3.7, 0.4 * grid.smallest()}) {
+      double mean = 0;
+      double step = 0;
+      constexpr size_t count = 20000;
+      for (size_t i = 0; i < count; ++i) {
+        const double made = stochastically_rounded(grid, value, random.bits(i));
+        EXPECT_EQ(rounded(dtype, made), made) << "is on the grid";
+        step = std::max(step, std::fabs(made - value));
+        mean += made / count;
+      }
+      EXPECT_NEAR(mean, value, 0.02 * step + 1e-300);
+      EXPECT_LE(step, std::max(2 * grid.unit() * std::fabs(value), grid.smallest()));
+    }
+    for (const double exact : {0.0, -2.0, grid.smallest(), grid.largest})
+      EXPECT_EQ(stochastically_rounded(grid, exact, ~uint64_t{0}), exact);
+  }
+  EXPECT_EQ(stochastically_rounded(grid_of(DType::F16), 65519, ~uint64_t{0}), std::numeric_limits<double>::infinity());
+  EXPECT_TRUE(std::isnan(stochastically_rounded(grid_of(DType::F16), std::nan(""), 1)));
+}
+
+// A sum of products in float32, one after the other.
+double sequential(const std::vector<float>& a, const std::vector<float>& b) {
+  float sum = 0;
+  for (size_t i = 0; i < a.size(); ++i) {
+    volatile float product = a[i] * b[i];
+    sum = sum + product;
+  }
+  return static_cast<double>(sum);
+}
+
+TEST(Noise, the_closed_form_of_a_sum_is_just_above_a_sequential_float_sum) {
+  const NoiseRandom random(3, 0, 0);
+  for (const size_t n : {size_t{64}, size_t{1024}, size_t{8192}}) {
+    for (const bool positive : {false, true}) {
+      double errors = 0, variances = 0;
+      size_t at = 0;
+      for (int trial = 0; trial < 200; ++trial) {
+        std::vector<float> a(n), b(n);
+        double y = 0, squares = 0;
+        for (size_t i = 0; i < n; ++i) {
+          a[i] = static_cast<float>(positive ? random.unit(at++) : random.normal(at++));
+          b[i] = static_cast<float>(positive ? random.unit(at++) : random.normal(at++));
+          const double product = static_cast<double>(a[i]) * static_cast<double>(b[i]);
+          y += product;
+          squares += product * product;
+        }
+        errors += std::pow(sequential(a, b) - y, 2);
+        variances += sum_variance(y, squares, static_cast<double>(n), float_unit);
+      }
+      const double ratio = std::sqrt(errors / variances);
+      EXPECT_GT(ratio, 0.5) << n << positive;
+      EXPECT_LT(ratio, 1) << n << positive;
+    }
+  }
+}
+
+struct Judged {
+  Excess excess;
+  bool has_floor = false;
+};
+
+// A case's exact results in a dtype against what `change` makes of them.
+struct CaseFloor {
+  std::vector<NoiseFloor> floors;
+  std::vector<Data> stored;  // The exact results rounded once to the dtype.
+  const Node* node = nullptr;
+  CaseGraph made;
+
+  CaseFloor(const Case& each, DType dtype) : made(build_case(each)) {
+    node = &made.graph.nodes().at(0);
+    std::vector<Data> in;
+    size_t next = 0;
+    for (const ValueId id : node->inputs) {
+      if (id == no_value)
+        in.emplace_back();
+      else if (made.graph.value(id).constant)
+        in.push_back(*made.graph.value(id).constant);
+      else
+        in.push_back(made.inputs.at(next++));
+    }
+    floors = noise_floor(*node, in, std::vector<DType>(node->outputs.size(), dtype), {});
+  }
+};
+
+bool is_random(const Case& each) {
+  return each.op.starts_with("Random") || each.op == "Bernoulli" || each.op == "Multinomial" || each.op == "Dropout";
+}
+
+TEST(Noise, every_operator_with_floating_results_has_a_floor_or_says_why_not) {
+  std::set<std::string> without;
+  size_t with = 0;
+  for (const auto& [name, op] : all_ops().all()) {
+    for (const Case& each : cases_of(op, {DType::F32})) {
+      if (is_random(each)) continue;
+      try {
+        const CaseFloor floor(each, DType::F32);
+        for (const NoiseFloor& output : floor.floors) {
+          if (!output.exact.is_tensor() || output.exact.tensor().dtype() != DType::F64 || output.spread.empty()) continue;
+          ++with;
+          const auto exact = output.exact.tensor().span<double>();
+          std::vector<double> stored(exact.begin(), exact.end());
+          for (double& value : stored) value = rounded(DType::F32, value);
+          const Excess found = excess(exact, output.spread, stored, DType::F32);
+          EXPECT_EQ(explained(found, DType::F32, false), Explained::Yes)
+              << each.op << " " << each.text << " E " << found.e << " P " << found.p;
+        }
+      } catch (const Error& error) {
+        if (error.kind() != ErrorKind::Unsupported) ADD_FAILURE() << each.text << ": " << error.what();
+        without.insert(name);
+      }
+    }
+  }
+  EXPECT_GT(with, 1500U);
+  const std::set<std::string> known{"AffineGrid",
+                                    "BitCast",
+                                    "CumProd",
+                                    "Det",
+                                    "GRU",
+                                    "LRN",
+                                    "LSTM",
+                                    "LpPool",
+                                    "MelWeightMatrix",
+                                    "RNN",
+                                    "Resize",
+                                    "ai.onnx.ml:Binarizer",
+                                    "ai.onnx.ml:LinearClassifier",
+                                    "ai.onnx.ml:LinearRegressor",
+                                    "ai.onnx.ml:OneHotEncoder",
+                                    "ai.onnx.ml:SVMClassifier",
+                                    "ai.onnx.ml:SVMRegressor",
+                                    "ai.onnx.preview:FlexAttention",
+                                    "com.microsoft:DynamicQuantizeLSTM",
+                                    "com.microsoft:GroupQueryAttention",
+                                    "com.microsoft:Inverse",
+                                    "com.microsoft:MoE",
+                                    "com.microsoft:QMoE"};
+  EXPECT_EQ(without, known) << "docs/precision.md lists them";
+}
+
+}  // namespace
+}  // namespace unmoor

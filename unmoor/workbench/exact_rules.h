@@ -1,0 +1,24 @@
+#pragma once
+
+#include "unmoor/workbench/noise/floor.h"
+
+namespace unmoor {
+
+// How results that rounding has no say in are compared, by what the operator's specification defines.
+
+struct ExactComparison {
+  size_t different = 0;  // Elements, where the result is defined.
+  size_t undefined = 0;  // Elements that differ where it is not: a number cast to an integer type that cannot hold it, a place
+                         // that several updates of a scatter write.
+};
+// Output `i` of a region's exact results against the target's, bit for bit after the exact one is rounded to what is stored; the
+// sign of zero counts where the operator only lays values out anew. Shapes are equal.
+ExactComparison compare_exactly(const Region& region, size_t i, const Data& exact, const Data& actual);
+
+// Whether indices that ArgMax, ArgMin, TopK or NonMaxSuppression gave are others of equal values. False for every other operator.
+bool same_selection(const Region& region, size_t i, const Data& found, const Data& wanted);
+
+// A convolution of 3×3 by steps of 1 is in it, as Winograd's F(4×4, 3×3) computes: its spread is wider.
+bool may_be_winograd(const Region& region);
+
+}  // namespace unmoor

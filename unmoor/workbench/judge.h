@@ -1,0 +1,46 @@
+#pragma once
+
+#include "unmoor/workbench/compare.h"
+#include "unmoor/workbench/noise/floor.h"
+
+namespace unmoor {
+
+// What is said of a value: docs/precision.md.
+enum class ValueVerdict {
+  Match,       // Bit for bit, or so close that no noise had to be looked at.
+  Explained,   // Rounding explains the difference.
+  Suspicious,  // It hardly does.
+  Differ,
+  Undefined,  // Differs only where the operator's specification leaves the result open.
+  Hidden,     // One side does not show it.
+};
+std::string_view name(ValueVerdict verdict);
+
+struct Judgement {
+  Metrics metrics;
+  ValueVerdict verdict = ValueVerdict::Hidden;
+  std::string note = {};  // What there is to add, in words: "16-bit arithmetic inside", or why there is no floor.
+};
+
+struct JudgeOptions {
+  std::optional<Tolerance> tolerance = std::nullopt;  // The user's: decides alone.
+  bool both_round = false;                            // The exact values were rounded too: spreads are √2 wider.
+  bool winograd = false;      // After a run: a convolution that Winograd's form may compute is just before the value.
+  bool always_floor = false;  // Also where an error is too small to need one.
+  uint64_t seed = 0;
+};
+
+// The results of one kernel alone, for the inputs of `region` (null: nothing is known but `op`), against the exact ones, by
+// output. An output without data is left Hidden. `op` is the operator's name in the file; stored dtypes are those of `actual`.
+std::vector<Judgement> judge_kernel(const Region* region, std::string_view op, std::span<const Data> exact,
+                                    std::span<const Data> actual, const JudgeOptions& options);
+
+// A value at the end of many kernels against the exact one, with what noise everywhere made of it, if that is known.
+Judgement judge_after_run(const Data& exact, const Data& actual, const Sampled* sampled, const JudgeOptions& options);
+
+// The largest relative L2 error that an output of this type may have after a whole run, and how many times the tolerance its
+// worst element, where no noise is known.
+double output_limit(DType stored);
+constexpr double output_spread = 200;
+
+}  // namespace unmoor

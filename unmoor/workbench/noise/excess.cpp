@@ -1,0 +1,105 @@
+#include "unmoor/workbench/noise/excess.h"
+
+#include <algorithm>
+#include <cmath>
+#include <limits>
+
+#include "unmoor/workbench/noise/grid.h"
+
+namespace unmoor {
+namespace {
+
+constexpr double infinity = std::numeric_limits<double>::infinity();
+
+double ratio(double error, double allowed) {
+  if (error == 0) return 0;
+  return allowed > 0 ? error / allowed : infinity;
+}
+
+}  // namespace
+
+double mask_size(std::span<const double> values) {
+  double lowest = 0;
+  for (const double value : values) {
+    if (std::isfinite(value)) lowest = std::min(lowest, value);
+  }
+  double rest = 0;
+  size_t masked = 0;
+  for (const double value : values) {
+    if (!std::isfinite(value)) continue;
+    if (value <= 0.99 * lowest)
+      ++masked;
+    else
+      rest = std::max(rest, std::fabs(value));
+  }
+  const bool has_mask = lowest <= -1e4 && masked > 1 && masked < values.size() && rest <= -lowest / 100;
+  return has_mask ? -0.99 * lowest : infinity;
+}
+
+Excess excess(std::span<const double> exact, std::span<const double> spread, std::span<const double> actual, DType stored) {
+  const Grid grid = grid_of(stored);
+  const double mask = mask_size(exact);
+  const auto base = [&](double y) {
+    const double relative = 0.3 * grid.unit() * y;
+    const double smallest = 0.3 * grid.smallest();
+    return relative * relative + smallest * smallest;
+  };
+  Excess result;
+  double errors = 0, spreads = 0, bases = 0;
+  size_t count = 0;
+  const auto counts = [&](size_t i) { return std::isfinite(exact[i]) && std::isfinite(actual[i]) && std::fabs(exact[i]) < mask; };
+  for (size_t i = 0; i < exact.size(); ++i) {
+    const double e = actual[i] - exact[i];
+    if (!counts(i)) {
+      if (std::isfinite(e) && std::fabs(e) > 4 * grid.unit() * std::fabs(exact[i])) result.mask_is_off = true;
+      continue;
+    }
+    errors += e * e;
+    spreads += spread[i] * spread[i];
+    bases += base(exact[i]);
+    ++count;
+  }
+  if (count == 0) return result;
+  const double mean = spreads / static_cast<double>(count);
+  result.e = std::sqrt(ratio(errors, spreads + bases));
+  for (size_t i = 0; i < exact.size(); ++i) {
+    if (!counts(i)) continue;
+    const double allowed = std::sqrt(spread[i] * spread[i] / 2 + mean / 2 + base(exact[i]));
+    result.p = std::max(result.p, ratio(std::fabs(actual[i] - exact[i]), allowed));
+  }
+  return result;
+}
+
+Explained explained(const Excess& excess, DType stored, bool winograd) {
+  struct Limits {
+    double e, p, far_e, far_p;
+  };
+  const bool narrow = stored == DType::F16 || stored == DType::BF16;
+  const Limits limits = narrow ? Limits{1, 5, 1.5, 8} : Limits{3, 16, 5, 30};
+  if (excess.mask_is_off) return Explained::No;
+  if (excess.e <= limits.e && excess.p <= (winograd && !narrow ? 100 : limits.p)) return Explained::Yes;
+  return excess.e > limits.far_e || excess.p > limits.far_p ? Explained::No : Explained::Suspicious;
+}
+
+bool explained_after_run(const Excess& excess, bool winograd) {
+  return !excess.mask_is_off && excess.e <= 3 && excess.p <= (winograd ? 100 : 20);
+}
+
+bool is_plain_rounding(std::span<const double> exact, std::span<const double> actual, DType stored) {
+  if (stored != DType::F32) return false;
+  double errors = 0, squares = 0, largest = 0;
+  const double mask = mask_size(exact);
+  if (std::isfinite(mask)) return false;
+  for (size_t i = 0; i < exact.size(); ++i) {
+    if (!std::isfinite(exact[i]) || !std::isfinite(actual[i])) continue;
+    const double e = actual[i] - exact[i];
+    errors += e * e;
+    squares += exact[i] * exact[i];
+    largest = std::max(largest, std::fabs(e));
+  }
+  const double unit = grid_of(stored).unit();
+  const auto count = static_cast<double>(std::max<size_t>(exact.size(), 1));
+  return errors <= 1.44 * unit * unit * squares && largest <= 4 * unit * std::sqrt(squares / count);
+}
+
+}  // namespace unmoor

@@ -1,0 +1,328 @@
+#include "unmoor/workbench/noise/sampler.h"
+
+#include <algorithm>
+#include <cmath>
+
+#include "unmoor/base/error.h"
+#include "unmoor/base/stop.h"
+#include "unmoor/ops/builder.h"
+#include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/noise/functions.h"
+#include "unmoor/workbench/noise/resample.h"
+#include "unmoor/workbench/noise/sums.h"
+
+namespace unmoor {
+namespace {
+
+bool is_real(const Data& data) { return data.is_tensor() && data.tensor().dtype() == DType::F64; }
+
+bool has_graph(const Node& node) {
+  return std::ranges::any_of(node.attributes, [](const auto& each) {
+    return std::holds_alternative<SubGraph>(each.second) || std::holds_alternative<std::vector<SubGraph>>(each.second);
+  });
+}
+
+std::vector<Data> exact_of(std::span<const Sampled> in) {
+  std::vector<Data> result;
+  for (const Sampled& each : in) result.push_back(each.exact);
+  return result;
+}
+
+// Nothing if a copy has failed in one of them.
+std::optional<std::vector<Data>> copy_of(std::span<const Sampled> in, size_t k) {
+  std::vector<Data> result;
+  for (const Sampled& each : in) {
+    if (each && !each.copy(k)) return std::nullopt;
+    result.push_back(each.copy(k));
+  }
+  return result;
+}
+
+std::vector<Data> results_on(const Node& node, std::span<const Data> in) {
+  std::vector<Data> made = reference_on(node, in);
+  for (Data& each : made) each = in_float64(each);
+  return made;
+}
+
+// Empty data where a copy cannot go on or comes to another shape: it no longer says anything about the exact run's elements.
+std::vector<Data> attempted(const Node& node, std::span<const Data> in, const std::vector<Data>& exact) {
+  std::vector<Data> result(exact.size());
+  try {
+    std::vector<Data> made = results_on(node, in);
+    for (size_t i = 0; i < made.size() && i < result.size(); ++i) {
+      const bool same = !made[i].is_tensor() || (exact[i].is_tensor() && made[i].tensor().type() == exact[i].tensor().type());
+      if (same) result[i] = std::move(made[i]);
+    }
+  } catch (const Error& error) {
+    // An index that noise has moved out of range, say: what runs exactly is no error of the model.
+    if (error.kind() != ErrorKind::InvalidArgument && error.kind() != ErrorKind::InvalidModel) throw;
+  }
+  return result;
+}
+
+bool all_exact(std::span<const Sampled> in) {
+  return std::ranges::all_of(in, [](const Sampled& each) { return each.is_exact(); });
+}
+
+}  // namespace
+
+Data in_float64(const Data& data) {
+  if (data.is_tensor()) {
+    const DType dtype = data.tensor().dtype();
+    if (dtype != DType::F32 && dtype != DType::F16 && dtype != DType::BF16) return data;
+    Tensor result(TensorType{DType::F64, data.tensor().shape()});
+    store(result, std::span<const double>(doubles(data.tensor())));
+    return result;
+  }
+  if (data.is_sequence()) {
+    Sequence result;
+    for (const Data& item : data.sequence().items) result.items.push_back(in_float64(item));
+    return result;
+  }
+  return data;
+}
+
+OpCall call_on(const Node& node, std::span<const Data> in) {
+  OpCall call{node, {}, {}, {}};
+  for (const Data& data : in) {
+    call.inputs.push_back(data ? std::optional<Type>(type_of(data)) : std::nullopt);
+    call.constants.push_back(data.is_tensor() ? &data.tensor() : nullptr);
+  }
+  call.outputs = infer_outputs(call);
+  return call;
+}
+
+std::vector<Data> reference_on(const Node& node, std::span<const Data> in) {
+  const OpCall call = call_on(node, in);
+  Outputs outputs(node.outputs.size());
+  run_reference(call, in, outputs);
+  return std::move(outputs.all());
+}
+
+NoiseSampler::NoiseSampler(NoiseOptions options)
+    : options_(options), grid_(grid_of(options.step)), unit_(grid_of(options.step).unit()) {
+  if (options_.copies == 0) fail(ErrorKind::InvalidArgument, "noise needs at least one copy");
+}
+
+template <class Change>
+void NoiseSampler::perturb(Sampled& value, Change&& change) {
+  if (!is_real(value.exact)) return;
+  ++stream_;
+  if (value.copies.empty()) value.copies.assign(options_.copies, value.exact);
+  for (size_t k = 0; k < value.copies.size(); ++k) {
+    if (!value.copies[k]) continue;
+    const Tensor from = value.copies[k].tensor();
+    Tensor to(from.type());
+    const auto numbers = from.span<double>();
+    const auto changed = to.writable_span<double>();
+    const NoiseRandom random = stream(k);
+    for (size_t i = 0; i < numbers.size(); ++i)
+      changed[i] = std::isfinite(numbers[i]) ? change(numbers[i], random, i) : numbers[i];
+    value.copies[k] = std::move(to);
+  }
+}
+
+void NoiseSampler::round_steps(std::vector<Sampled>& values) {
+  for (Sampled& value : values) {
+    perturb(value,
+            [this](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid_, x, random.bits(i)); });
+  }
+}
+
+void NoiseSampler::store(Sampled& value, DType stored) {
+  if (!has_grid(stored) || stored == DType::F64) return;
+  const Grid grid = grid_of(stored);
+  if (grid.digits >= grid_.digits && grid.lowest_exponent <= grid_.lowest_exponent && !value.is_exact())
+    return;  // On the grid already.
+  perturb(value,
+          [&grid](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid, x, random.bits(i)); });
+}
+
+std::vector<Sampled> NoiseSampler::run_copies(const Node& node, std::span<const Sampled> in) const {
+  const std::vector<Data> exact = results_on(node, exact_of(in));
+  std::vector<Sampled> result;
+  for (const Data& each : exact) result.push_back({each});
+  if (all_exact(in)) return result;
+  for (size_t k = 0; k < options_.copies; ++k) {
+    const auto inputs = copy_of(in, k);
+    std::vector<Data> made = inputs ? attempted(node, *inputs, exact) : std::vector<Data>(exact.size());
+    for (size_t i = 0; i < result.size(); ++i) result[i].copies.push_back(std::move(made[i]));
+  }
+  return result;
+}
+
+std::vector<Sampled> NoiseSampler::run_function(const Node& node, std::span<const Sampled> in) {
+  const FunctionAllowance allowance = *function_allowance(node);
+  std::vector<Sampled> moved(in.begin(), in.end());
+  for (Sampled& each : moved) {
+    perturb(each, [&](double x, const NoiseRandom& random, size_t i) {
+      return x * (1 + allowance.argument * unit_ * random.around(i));
+    });
+  }
+  std::vector<Sampled> result = run_copies(node, moved);
+  perturb(result.at(0), [&](double y, const NoiseRandom& random, size_t i) {
+    return y * (1 + allowance.result * unit_ * random.around(2 * i)) + allowance.absolute * unit_ * random.around(2 * i + 1);
+  });
+  round_steps(result);
+  return result;
+}
+
+std::vector<Sampled> NoiseSampler::run_sum(const Node& node, std::span<const Sampled> in) {
+  std::vector<Sampled> moved(in.begin(), in.end());
+  const std::vector<Data> exact = exact_of(in);
+  for (size_t i = 0; i < moved.size(); ++i) {
+    const double allowance = moved[i] ? coordinate_allowance(node, exact, i) : 0;
+    if (allowance == 0) continue;
+    perturb(moved[i], [&](double x, const NoiseRandom& random, size_t at) { return x + allowance * unit_ * random.around(at); });
+  }
+  std::vector<Sampled> result = run_copies(node, moved);
+  if (!is_real(result.at(0).exact)) return result;
+  const Tensor y = result[0].exact.tensor();
+  const auto terms = sum_terms(node, exact, y);
+  if (!terms) fail(ErrorKind::Unsupported, "no noise model for ", node.op);
+  const auto exact_y = y.span<double>();
+  perturb(result[0], [&](double value, const NoiseRandom& random, size_t i) {
+    const double squares = terms->squares.size() == 1 ? terms->squares[0] : terms->squares[i];
+    const double error = std::sqrt(sum_variance(exact_y[i], squares, terms->terms, unit_)) * random.normal(i);
+    return std::isfinite(error) ? value + error : value;
+  });
+  round_steps(result);
+  return result;
+}
+
+std::vector<Sampled> NoiseSampler::run_resize(const Node& node, std::span<const Sampled> in) {
+  const std::vector<Data> exact = exact_of(in);
+  const ResampleForm form(node, exact);
+  std::vector<Sampled> result{{reference_on(node, exact).at(0)}};
+  ++stream_;
+  for (size_t k = 0; k < options_.copies; ++k) {
+    const Data& x = in[0].copy(k);
+    result[0].copies.push_back(x ? Data(form.sample(x.tensor(), unit_, stream(k))) : Data());
+  }
+  round_steps(result);
+  return result;
+}
+
+std::vector<Sampled> NoiseSampler::run_graph(const Graph& graph, std::vector<Sampled> values) {
+  std::vector<uint32_t> uses = use_counts(graph);
+  for (const Node& node : graph.nodes()) {
+    std::vector<Sampled> in;
+    for (const ValueId id : node.inputs) in.push_back(id == no_value ? Sampled() : values[Graph::index(id)]);
+    std::vector<Sampled> out = run(node, in);
+    for (size_t i = 0; i < node.outputs.size() && i < out.size(); ++i) {
+      if (node.outputs[i] != no_value) values[Graph::index(node.outputs[i])] = std::move(out[i]);
+    }
+    for (const ValueId id : node.inputs) {
+      if (id != no_value && --uses[Graph::index(id)] == 0) values[Graph::index(id)] = {};
+    }
+  }
+  std::vector<Sampled> results;
+  for (const ValueId id : graph.outputs()) results.push_back(values[Graph::index(id)]);
+  return results;
+}
+
+std::vector<Sampled> NoiseSampler::run_expanded(const Node& node, std::span<const Sampled> in,
+                                                const std::function<void(GraphBuilder&)>& expand) {
+  const std::vector<Data> exact = exact_of(in);
+  OpCall call = call_on(node, exact);
+  Graph graph;
+  std::vector<ValueId> inputs;
+  std::vector<std::pair<ValueId, size_t>> given;
+  for (size_t i = 0; i < in.size(); ++i) {
+    // What all copies agree on may decide the form of the graph.
+    if (!in[i].is_exact()) call.constants[i] = nullptr;
+    if (!in[i])
+      inputs.push_back(no_value);
+    else if (call.constants[i] != nullptr)
+      inputs.push_back(graph.add_constant(cat("input_", i), exact[i]));
+    else
+      given.emplace_back(inputs.emplace_back(graph.add_input(cat("input_", i), *call.inputs[i])), i);
+  }
+  GraphBuilder builder(graph, call, std::move(inputs));
+  expand(builder);
+  std::vector<size_t> marked;
+  for (size_t i = 0; i < builder.outputs().size(); ++i) {
+    if (builder.outputs()[i] == no_value) continue;
+    graph.mark_output(builder.outputs()[i], cat("output_", i));
+    marked.push_back(i);
+  }
+  std::vector<Sampled> values(graph.values().size());
+  for (size_t i = 0; i < values.size(); ++i) {
+    if (graph.values()[i].constant) values[i].exact = in_float64(*graph.values()[i].constant);
+  }
+  for (const auto& [id, i] : given) values[Graph::index(id)] = in[i];
+  std::vector<Sampled> made = run_graph(graph, std::move(values));
+  std::vector<Sampled> results(std::max(node.outputs.size(), builder.outputs().size()));
+  for (size_t i = 0; i < marked.size(); ++i) results[marked[i]] = std::move(made[i]);
+  return results;
+}
+
+std::vector<Sampled> NoiseSampler::run_primitive(const Node& node, std::span<const Sampled> in) {
+  const Op& op = *all_ops().find(node.op);
+  switch (op.rounding) {
+    case Rounding::MoveBits:
+    case Rounding::Quantise:
+      return run_copies(node, in);
+    case Rounding::Steps: {
+      std::vector<Sampled> result = run_copies(node, in);
+      round_steps(result);
+      return result;
+    }
+    case Rounding::Sum: {
+      const auto reduction = node.attributes.find("reduction");
+      const bool scatters = node.op.starts_with("Scatter");
+      const bool adds = reduction != node.attributes.end() && std::get<std::string>(reduction->second) == "add";
+      if (scatters && !adds) {
+        const bool multiplies = reduction != node.attributes.end() && std::get<std::string>(reduction->second) == "mul";
+        std::vector<Sampled> result = run_copies(node, in);
+        if (multiplies) round_steps(result);
+        return result;
+      }
+      return run_sum(node, in);
+    }
+    case Rounding::Function:
+      break;
+  }
+  if (function_allowance(node)) return run_function(node, in);
+  fail(ErrorKind::Unsupported, "no noise model for ", node.op);
+}
+
+std::vector<Sampled> NoiseSampler::run(const Node& node, std::span<const Sampled> in) {
+  check_stop();
+  const Op* const op = all_ops().find(node.op);
+  // Bits that are read as another type say nothing of float64's.
+  if (op == nullptr || has_graph(node) || node.op == "BitCast") fail(ErrorKind::Unsupported, "no noise model for ", node.op);
+  const std::vector<Data> exact = exact_of(in);
+  const bool real = std::ranges::any_of(exact, is_real);
+  if (op->rounding == Rounding::MoveBits || (!real && node.op != "DequantizeLinear" && !op->expand)) return run_copies(node, in);
+  const OpCall call = call_on(node, exact);
+  if (call.node.op == "Resize") return is_interpolation(call) ? run_resize(node, in) : run_copies(node, in);
+  if (const NoiseForm form = noise_form(call)) return run_expanded(node, in, form);
+  if (op->expand) return run_expanded(node, in, op->expand);
+  return run_primitive(node, in);
+}
+
+std::vector<double> spread_of(const Sampled& value) {
+  if (!is_real(value.exact)) return {};
+  const auto exact = value.exact.tensor().span<double>();
+  std::vector<double> squares(exact.size());
+  if (value.is_exact()) return squares;
+  std::vector<uint32_t> counts(exact.size());
+  bool any = false;
+  for (const Data& copy : value.copies) {
+    if (!copy) continue;
+    any = true;
+    const auto numbers = copy.tensor().span<double>();
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const double away = numbers[i] - exact[i];
+      if (!std::isfinite(away)) continue;
+      squares[i] += away * away;
+      ++counts[i];
+    }
+  }
+  if (!any) return {};
+  for (size_t i = 0; i < squares.size(); ++i) squares[i] = counts[i] == 0 ? 0 : std::sqrt(squares[i] / counts[i]);
+  return squares;
+}
+
+}  // namespace unmoor

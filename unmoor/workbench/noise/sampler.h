@@ -1,0 +1,58 @@
+#pragma once
+
+#include <cstdint>
+
+#include "unmoor/workbench/noise/grid.h"
+#include "unmoor/workbench/noise/random.h"
+#include "unmoor/workbench/noise/sampled.h"
+
+namespace unmoor {
+
+struct NoiseOptions {
+  DType step = DType::F32;  // What each primitive step rounds to.
+  size_t copies = 4;        // Perturbed runs. At least 1.
+  uint64_t seed = 0;
+};
+
+// Runs operators in float64 once exactly and several times with noise after every primitive step: what an honest implementation's
+// rounding may do. The noise is what Op::rounding says of each primitive, its expansion's if it has one (docs/precision.md).
+// Everything fails with Unsupported where an operator has no noise model: control flow, and what sums.cpp and functions.cpp do
+// not know. Each call takes other random numbers; the same calls on a new sampler of the same options take the same. One thread
+// at a time.
+class NoiseSampler {
+ public:
+  explicit NoiseSampler(NoiseOptions options);
+
+  // One node on these inputs, floating tensors in float64; an absent one without data. Outputs by position.
+  std::vector<Sampled> run(const Node& node, std::span<const Sampled> in);
+  // Rounds floating values to what is stored, in every copy. The exact one stays.
+  void store(Sampled& value, DType stored);
+  const NoiseOptions& options() const { return options_; }
+
+ private:
+  std::vector<Sampled> run_expanded(const Node& node, std::span<const Sampled> in,
+                                    const std::function<void(GraphBuilder&)>& expand);
+  std::vector<Sampled> run_graph(const Graph& graph, std::vector<Sampled> values);
+  std::vector<Sampled> run_copies(const Node& node, std::span<const Sampled> in) const;
+  std::vector<Sampled> run_function(const Node& node, std::span<const Sampled> in);
+  std::vector<Sampled> run_sum(const Node& node, std::span<const Sampled> in);
+  std::vector<Sampled> run_resize(const Node& node, std::span<const Sampled> in);
+  std::vector<Sampled> run_primitive(const Node& node, std::span<const Sampled> in);
+
+  // Changes every number of every copy: change(value, random, element). Makes the copies if there are none.
+  template <class Change>
+  void perturb(Sampled& value, Change&& change);
+  void round_steps(std::vector<Sampled>& values);
+  NoiseRandom stream(size_t copy) const { return {options_.seed, copy, stream_}; }
+
+  NoiseOptions options_;
+  Grid grid_;
+  double unit_;
+  uint64_t stream_ = 0;  // Of the primitive step that runs.
+};
+
+// By element: the root mean square distance of the copies from the exact values, of those copies that are finite there; 0 where
+// none is, or where all are exact. Empty if the value is no floating tensor, or if every copy has failed.
+std::vector<double> spread_of(const Sampled& value);
+
+}  // namespace unmoor
