@@ -18,6 +18,7 @@ sys.path.insert(0, str(ROOT / "tests" / "precision"))
 import ml_dtypes
 import numpy as np
 
+import recorded
 import sown
 
 
@@ -82,24 +83,45 @@ def judge_clean(results):
     return len(fired)
 
 
+ARITHMETIC = ("sums-", "steps-", "variance-naive", "softmax-unstable")
+
+
+def judge_models(given):
+    planted, clean = [], []
+    for folder in given.models:
+        with tempfile.TemporaryDirectory() as place:
+            for plant, answer in answers(given.program, recorded.recorded_plants([folder], given.seed), place):
+                (planted if plant.ids else clean).append((plant, answer))
+        print(f"{folder}: {len(planted)} plants, {len(clean)} nodes so far", flush=True)
+    judge("values", [each for each in planted if not each[0].ids[0].startswith(ARITHMETIC)])
+    judge("sizes of errors", [each for each in planted if each[0].ids[0].startswith(ARITHMETIC)])
+    judge_clean(clean)
+    print(f"slowest search: {max(answer.get('seconds', 0) for _, answer in planted):.2f} s")
+
+
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=str(ROOT / "build/release/tests/precision/name_causes"))
     parser.add_argument("--each", type=int, default=6, help="plants of each id")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--clean", type=int, default=16, help="nodes of each kind with nothing planted")
+    parser.add_argument("--models", nargs="*", help="folders with model.onnx and inputs.npz: plants in their nodes instead")
     parser.add_argument("--only", default="", help="ids that hold this text")
     given = parser.parse_args()
+    if given.models:
+        return judge_models(given)
     if given.only:
         sown.PLANTS = {key: value for key, value in sown.PLANTS.items() if given.only in key}
         sown.NARROW_IDS = [key for key in sown.NARROW_IDS if given.only in key]
     with tempfile.TemporaryDirectory() as folder:
         results = answers(given.program, sown.float32_plants(given.seed, given.each), Path(folder) / "float32")
-        arithmetic = ("sums-", "steps-", "variance-naive", "softmax-unstable")
-        judge("float32, values", [each for each in results if not each[0].ids[0].startswith(arithmetic)])
-        judge("float32, sizes of errors", [each for each in results if each[0].ids[0].startswith(arithmetic)])
+        judge("float32, values", [each for each in results if not each[0].ids[0].startswith(ARITHMETIC)])
+        judge("float32, sizes of errors", [each for each in results if each[0].ids[0].startswith(ARITHMETIC)])
         for name, dtype in (("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)):
             judge(name, answers(given.program, sown.narrow_plants(given.seed, 3, dtype), Path(folder) / name))
-        judge_clean(answers(given.program, sown.clean_cases(given.seed, 8), Path(folder) / "clean"))
+        if not given.only:
+            judge("two causes at once", answers(given.program, sown.paired_plants(given.seed, 3), Path(folder) / "pairs"))
+        judge_clean(answers(given.program, sown.clean_cases(given.seed, given.clean), Path(folder) / "clean"))
         slowest = max(answer.get("seconds", 0) for _, answer in results)
         print(f"slowest search: {slowest:.2f} s")
 

@@ -2,6 +2,7 @@
 // A line of JSON each.
 #include <chrono>
 #include <iostream>
+#include <memory>
 #include <nlohmann/json.hpp>
 
 #include "unmoor/base/error.h"
@@ -9,6 +10,7 @@
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/causes/cause.h"
 #include "unmoor/workbench/causes/score.h"
+#include "unmoor/workbench/reproduction.h"
 
 namespace unmoor {
 namespace {
@@ -24,28 +26,56 @@ json hypotheses_of(const CauseSearch& search) {
   return list;
 }
 
-json named(const std::string& folder) {
-  const auto start = std::chrono::steady_clock::now();
-  const Model model = read_onnx(folder + "/model.onnx");
-  const Graph& graph = model.graph;
+// A folder's node with what goes in.
+struct Given {
+  std::unique_ptr<Model> model;
+  std::optional<OpCall> call;
+  std::vector<Data> inputs;
+  NamedData values;  // By the file's names.
+};
+
+Given read_folder(const std::string& folder) {
+  Given given;
+  given.model = std::make_unique<Model>(read_onnx(folder + "/model.onnx"));
+  const Graph& graph = given.model->graph;
   if (graph.nodes().size() != 1) fail(ErrorKind::InvalidModel, folder, " has ", graph.nodes().size(), " nodes, not 1");
   const Node& node = graph.nodes()[0];
-  std::map<ValueId, Data> given;
+  std::map<ValueId, Data> data;
   for (size_t i = 0; i < graph.inputs().size(); ++i) {
     const ValueId id = graph.inputs()[i];
-    given[id] = read_onnx_tensor(cat(folder, "/test_data_set_0/input_", i, ".pb"), &graph.value(id).type);
+    data[id] = read_onnx_tensor(cat(folder, "/test_data_set_0/input_", i, ".pb"), &graph.value(id).type);
   }
-  OpCall call{node, {}, {}, {}};
-  std::vector<Data> inputs;
+  given.call.emplace(OpCall{node, {}, {}, {}});
   for (const ValueId id : node.inputs) {
-    inputs.push_back(id == no_value ? Data() : graph.value(id).constant ? *graph.value(id).constant : given.at(id));
-    call.inputs.push_back(id == no_value ? std::nullopt : std::optional<Type>(type_of(inputs.back())));
-    call.constants.push_back(graph.constant_tensor(id));
+    given.inputs.push_back(id == no_value ? Data() : graph.value(id).constant ? *graph.value(id).constant : data.at(id));
+    given.call->inputs.push_back(id == no_value ? std::nullopt : std::optional<Type>(type_of(given.inputs.back())));
+    given.call->constants.push_back(graph.constant_tensor(id));
+    if (id != no_value) given.values[graph.value(id).name] = given.inputs.back();
   }
-  call.outputs = infer_outputs(call);
+  // Values that decide shapes are all known.
+  OpCall known{node, given.call->inputs, {}, {}};
+  for (const Data& each : given.inputs) known.constants.push_back(each.is_tensor() ? &each.tensor() : nullptr);
+  given.call->outputs = infer_outputs(known);
+  return given;
+}
+
+void reproduce(const std::string& folder, const std::string& out, bool from_file) {
+  const Given given = read_folder(folder);
+  Outputs outputs(given.call->node.outputs.size());
+  run_reference(*given.call, given.inputs, outputs);
+  std::optional<FileNode> file;
+  if (from_file) file = FileNode{folder + "/model.onnx", given.values};
+  const Reproduction made = write_reproduction(*given.call, given.inputs, outputs.all(), out, "reference", file);
+  std::cout << json{{"as_in_file", made.as_in_file}, {"why_not", made.why_not}} << std::endl;
+}
+
+json named(const std::string& folder) {
+  const auto start = std::chrono::steady_clock::now();
+  const Given given = read_folder(folder);
+  const OpCall& call = *given.call;
   const Tensor target = read_onnx_tensor(folder + "/test_data_set_0/output_0.pb").tensor();
-  const Expected expected = expected_output(call, inputs, 0);
-  const Evidence evidence{call, inputs, 0, target, expected.exact, expected.spread, target.dtype()};
+  const Expected expected = expected_output(call, given.inputs, 0);
+  const Evidence evidence{call, given.inputs, 0, target, expected.exact, expected.spread, target.dtype()};
   const CauseSearch search = search_cause(evidence);
   json line{{"folder", folder}, {"failed", search.failed}, {"untried", search.untried}, {"hypotheses", hypotheses_of(search)}};
   if (expected.shape == target.shape()) {
@@ -72,6 +102,15 @@ json named(const std::string& folder) {
 
 int main(int count, char** arguments) {
   int status = 0;
+  if (count >= 4 && std::string_view(arguments[1]) == "--reproduce") {
+    try {
+      unmoor::reproduce(arguments[2], arguments[3], count > 4);
+    } catch (const std::exception& error) {
+      std::cerr << error.what() << std::endl;
+      status = 1;
+    }
+    return status;
+  }
   for (int i = 1; i < count; ++i) {
     nlohmann::json line;
     try {

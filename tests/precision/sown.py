@@ -254,3 +254,36 @@ def clean_cases(seed, each):
         for k in range(each):
             case = make(np.random.default_rng([seed, k, m]))
             yield Plant((), case, case.run())
+
+
+def both(first, second, make, target):
+    def plant(rng):
+        case = make(rng)
+        return Plant((first, second), case, target(case))
+    PAIRS.append(plant)
+
+
+PAIRS = []
+for grid in ("float16", "bfloat16"):
+    narrow = lambda y, grid=grid: rounded(y, grid)
+    both("missing-bias", f"result-{grid}", c.conv, lambda case, narrow=narrow: narrow(case.changed(no_third(case)).run()))
+    both("missing-bias", f"result-{grid}", c.gemm, lambda case, narrow=narrow: narrow(case.changed(no_third(case)).run()))
+    both("gelu-tanh", f"result-{grid}", c.gelu, lambda case, narrow=narrow: narrow(case.changed(approximate="tanh").run()))
+    both("epsilon", f"result-{grid}", lambda rng: c.layer_norm(rng, scale=0.02), lambda case, narrow=narrow: narrow(case.changed(epsilon=1e-3).run()))
+    both("softmax-axis", f"result-{grid}", c.softmax, lambda case, narrow=narrow: narrow(case.changed(axis=1).run()))
+    both("flipped-weights", f"inputs-{grid}", c.conv, lambda case, narrow=narrow: case.changed(
+        {0: narrow(case.arrays[0]), 1: narrow(flipped(case)[1])}).run())
+    both("transposed-weights", f"inputs-{grid}", lambda rng: c.matmul(rng, 32, 32), lambda case, narrow=narrow: case.changed(
+        {0: narrow(case.arrays[0]), 1: narrow(swapped(case)[1])}).run())
+    both("same-side", f"weights-{grid}", lambda rng: c.conv(rng, pads=[0, 0, 1, 1]), lambda case, narrow=narrow: case.changed(
+        {1: narrow(case.arrays[1])}, pads=[1, 1, 0, 0]).run())
+both("missing-scale", "missing-mask", lambda rng: c.attention(rng, -np.inf), lambda case: c.attended(*case.arrays[:3], scale=1))
+both("missing-bias", "epsilon", lambda rng: c.layer_norm(rng, scale=0.02), lambda case: case.changed(no_third(case), epsilon=1e-3).run())
+both("missing-bias", "missing-scale", c.layer_norm, lambda case: case.changed({**no_third(case), 1: 0 * case.arrays[1] + 1}).run())
+both("reset-after", "missing-bias", c.gru, lambda case: case.changed({3: 0 * case.arrays[3]}, linear_before_reset=1).run())
+
+
+def paired_plants(seed, each):
+    for number, generator in enumerate(PAIRS):
+        for k in range(each):
+            yield generator(np.random.default_rng([seed, k, number]))

@@ -1,66 +1,32 @@
 #include <algorithm>
-#include <chrono>
 #include <cmath>
-#include <limits>
 #include <map>
 #include <set>
 
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
-#include "unmoor/workbench/causes/cause.h"
-#include "unmoor/workbench/causes/sample.h"
-#include "unmoor/workbench/causes/score.h"
-#include "unmoor/workbench/causes/table.h"
+#include "unmoor/workbench/causes/subject.h"
 
 namespace unmoor {
 namespace causes {
 namespace {
 
-using Clock = std::chrono::steady_clock;
-
-// One variant of one hypothesis, or of two at once.
-struct Trial {
-  const Entry* entry = nullptr;
-  const Entry* with = nullptr;
-  std::vector<size_t> path;
-  Change change;
-  bool possible = false;  // It can be computed, and predicts something.
-  Fit fit;
-  bool sampled = false;  // `fit` is by a spread of its own.
-
-  bool is_noise() const { return change.arithmetic.has_value(); }
-  int cost() const { return entry->cost + (with == nullptr ? 0 : 100 + with->cost); }
-};
-
-struct Result {
-  std::vector<double> values;
-  Shape shape;
-};
-
-constexpr size_t most_sampled = 12;  // Trials of the first round that get noise runs of their own.
-constexpr double near_equal = 0.1;   // In spreads: what moves no element further than this predicts nothing new.
-
 class Search {
  public:
-  Search(const Evidence& evidence, const CauseOptions& options)
-      : evidence_(evidence),
-        options_(options),
-        deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds))) {}
+  Search(const Evidence& evidence, const CauseOptions& options) : evidence_(evidence), subject_(evidence, options, search_) {}
 
   CauseSearch run() {
-    prepare();
-    if (is_too_large()) {
+    if (subject_.is_too_large()) {
       search_.untried = cause_ids();
       return std::move(search_);
     }
     std::vector<Trial> trials = single_trials();
-    evaluate(trials);
+    subject_.evaluate(trials);
     std::vector<Trial*> winners = best_of(trials);
-    std::vector<Trial> pairs;
     if (winners.empty() || winners[0]->is_noise()) {
-      pairs = paired_trials(trials);
-      evaluate(pairs);
-      for (Trial& pair : pairs) trials.push_back(std::move(pair));
+      std::vector<Trial> pairs = paired_trials(trials);
+      subject_.evaluate(pairs);
+      std::ranges::move(pairs, std::back_inserter(trials));
       winners = best_of(trials);
     }
     report(trials, winners);
@@ -68,81 +34,14 @@ class Search {
   }
 
  private:
-  // Rewrites hold copies of inputs: what a sample could not make small is not searched.
-  bool is_too_large() const {
-    size_t elements = target_.size();
-    for (const Data& data : inputs_) elements += data.is_tensor() ? data.tensor().elements() : 0;
-    return elements > options_.elements;
-  }
-
-  bool out_of_time() const { return Clock::now() > deadline_; }
-
-  // What is compared: everything, or a sample.
-  void prepare() {
-    node_ = evidence_.call.node;
-    inputs_ = widened(evidence_.inputs);
-    target_ = doubles(evidence_.target);
-    null_ = {{evidence_.exact.begin(), evidence_.exact.end()}, {evidence_.spread.begin(), evidence_.spread.end()}};
-    search_.of_elements = target_.size();
-    same_shape_ = null_.values.size() == target_.size();
-    if (same_shape_ && evidence_.output == 0) take_sample();
-    search_.elements = target_.size();
-    measure_target();
-    null_fit_ = same_shape_ ? fit(null_, target_, evidence_.stored) : fit(vague(), target_, evidence_.stored);
-  }
-
-  void take_sample() {
-    const OpCall call = call_of(node_, inputs_);
-    const auto sample = sampled(call, inputs_, options_.flop, worst_element());
-    if (!sample) return;
-    inputs_ = sample->inputs;
-    Prediction some;
-    std::vector<double> target;
-    for (const size_t i : sample->elements) {
-      some.values.push_back(null_.values[i]);
-      some.spread.push_back(null_.spread[i]);
-      target.push_back(target_[i]);
-    }
-    null_ = std::move(some);
-    target_ = std::move(target);
-  }
-
-  size_t worst_element() const {
-    size_t worst = 0;
-    double most = -1;
-    for (size_t i = 0; i < target_.size(); ++i) {
-      const double z = std::fabs(target_[i] - null_.values[i]) / std::max(null_.spread[i], 1e-300);
-      if (std::isnan(z) ? most < std::numeric_limits<double>::infinity() : z > most) {
-        most = std::isnan(z) ? std::numeric_limits<double>::infinity() : z;
-        worst = i;
-      }
-    }
-    return worst;
-  }
-
-  void measure_target() {
-    double squares = 0;
-    for (const double value : target_) squares += std::isfinite(value) ? value * value : 0;
-    scale_ = std::sqrt(squares / static_cast<double>(std::max<size_t>(target_.size(), 1)));
-  }
-
-  // Where the shapes differ, no change predicts no more than the size of the values.
-  Prediction vague() const { return {std::vector<double>(target_.size(), 0.0), std::vector<double>(target_.size(), scale_)}; }
-
-  Situation outer(const OpCall& call) const {
-    std::vector<bool> weights;
-    for (size_t i = 0; i < inputs_.size(); ++i) weights.push_back(evidence_.call.constant(i) != nullptr);
-    return {call, inputs_, std::move(weights), evidence_.stored, evidence_.output};
-  }
-
   std::vector<Trial> single_trials() {
     std::vector<Trial> trials;
-    const OpCall call = call_of(node_, inputs_);
+    const OpCall call = call_of(subject_.node(), subject_.inputs());
     std::set<std::string_view> done;
     for (const Entry& entry : all_entries()) {
-      if (!applies_to(entry, node_.op)) continue;
+      if (!applies_to(entry, subject_.node().op)) continue;
       const size_t before = trials.size();
-      add_trials(trials, entry, outer(call), {});
+      add_trials(trials, entry, subject_.situation(call, subject_.inputs()), {});
       if (trials.size() > before) done.insert(entry.id);
     }
     add_inner_trials(trials, done);
@@ -178,122 +77,18 @@ class Search {
       }
     };
     try {
-      evaluator.visit_inside(node_, inputs_, visit);
+      evaluator.visit_inside(subject_.node(), subject_.inputs(), visit);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::Stopped) throw;
-      search_.failed.push_back(cat("parts of ", node_.op, ": ", error.what()));
+      search_.failed.push_back(cat("parts of ", subject_.node().op, ": ", error.what()));
     }
-  }
-
-  Result result_of(Evaluator evaluator, const Trial& trial) const {
-    const Patch patch{trial.path, &trial.change};
-    const auto outputs = evaluator.run(node_, inputs_, &patch);
-    const Tensor& tensor = outputs.at(evidence_.output).tensor();
-    return {doubles(tensor), tensor.shape()};
-  }
-
-  // The exact values of every trial, a first score by the spread of the unchanged node, then noise runs for the best.
-  void evaluate(std::vector<Trial>& trials) {
-    for (Trial& trial : trials) evaluate_exact(trial);
-    std::vector<Trial*> order;
-    for (Trial& trial : trials) {
-      if (trial.possible) order.push_back(&trial);
-    }
-    std::ranges::stable_sort(order, [](const Trial* a, const Trial* b) { return a->fit.bits > b->fit.bits; });
-    size_t left = most_sampled;
-    for (Trial* const trial : order) {
-      if (!trial->change.same_values && left == 0) continue;
-      if (!trial->change.same_values) --left;
-      evaluate_spread(*trial);
-    }
-  }
-
-  // What a trial expects; empty if it is nothing that could be the target. Noise predicts sizes of errors, around the same
-  // values.
-  std::vector<double> exact_values(const Trial& trial) const {
-    if (trial.is_noise()) return same_shape_ ? null_.values : std::vector<double>();
-    const Result result = result_of(Evaluator(), trial);
-    if (result.values.size() != target_.size() || (!same_shape_ && result.shape != evidence_.target.shape())) return {};
-    return result.values;
-  }
-
-  void evaluate_exact(Trial& trial) {
-    if (out_of_time()) return note_untried(trial);
-    try {
-      const auto exact = exact_values(trial);
-      if (exact.empty() || (!trial.change.same_values && predicts_nothing_new(exact))) return;
-      trial.possible = true;
-      trial.fit = fit({exact, borrowed_spread(exact)}, target_, evidence_.stored);
-    } catch (const Error& error) {
-      note_failed(trial, error);
-    }
-  }
-
-  void note_failed(const Trial& trial, const Error& error) {
-    if (error.kind() == ErrorKind::Stopped) throw error;
-    search_.failed.push_back(cat(trial.entry->id, ": ", error.what()));
-  }
-
-  bool predicts_nothing_new(const std::vector<double>& values) const {
-    if (!same_shape_) return false;
-    const Prediction found{null_.values, null_.spread};
-    const Fit change =
-        fit(found, values, is_float(evidence_.stored) && bits_of(evidence_.stored) == 16 ? DType::F32 : evidence_.stored);
-    return change.mismatches == 0 && change.worst < near_equal;
-  }
-
-  // The unchanged node's spread, half its own and half the mean, until noise runs say better.
-  std::vector<double> borrowed_spread(const std::vector<double>& values) const {
-    std::vector<double> spread(values.size());
-    double squares = 0;
-    size_t count = 0;
-    for (const double s : null_.spread) {
-      if (!std::isfinite(s)) continue;
-      squares += s * s;
-      ++count;
-    }
-    const double mean = count == 0 ? 0 : squares / static_cast<double>(count);
-    for (size_t i = 0; i < spread.size(); ++i) {
-      const double own = same_shape_ && std::isfinite(null_.spread[i]) ? null_.spread[i] : 0;
-      spread[i] = std::sqrt(own * own / 2 + mean / 2);
-    }
-    return spread;
-  }
-
-  void evaluate_spread(Trial& trial) {
-    if (out_of_time()) return note_untried(trial);
-    const size_t copies = target_.size() < 1000 ? 8 : 4;
-    try {
-      const auto exact = exact_values(trial);  // Again: values of all trials at once would fill the memory.
-      std::vector<double> squares(exact.size());
-      for (size_t copy = 0; copy < copies; ++copy) {
-        if (out_of_time()) return note_untried(trial);
-        const Evaluator noisy(trial.change.arithmetic.value_or(Arithmetic{}), options_.seed * 1000 + copy);
-        const Result result = result_of(noisy, trial);
-        for (size_t i = 0; i < squares.size() && i < result.values.size(); ++i) {
-          const double e = result.values[i] - exact[i];
-          if (std::isfinite(e)) squares[i] += e * e;
-        }
-      }
-      for (double& s : squares) s = std::sqrt(s / static_cast<double>(copies));
-      trial.fit = fit({exact, std::move(squares)}, target_, evidence_.stored);
-      trial.sampled = true;
-    } catch (const Error& error) {
-      note_failed(trial, error);
-    }
-  }
-
-  void note_untried(const Trial& trial) {
-    std::string id(trial.entry->id);
-    if (trial.with != nullptr) id += cat(" with ", trial.with->id);
-    if (std::ranges::find(search_.untried, id) == search_.untried.end()) search_.untried.push_back(std::move(id));
   }
 
   // The best accepted trial and those as good, simplest first; one of each id.
   std::vector<Trial*> best_of(std::vector<Trial>& trials) const {
     std::vector<Trial*> accepted;
     for (Trial& trial : trials) {
-      if (trial.sampled && is_accepted(trial.fit, null_fit_)) accepted.push_back(&trial);
+      if (trial.sampled && is_accepted(trial.fit, subject_.unchanged())) accepted.push_back(&trial);
     }
     if (accepted.empty()) return {};
     const auto by_bits = [](const Trial* a, const Trial* b) { return a->fit.bits < b->fit.bits; };
@@ -317,7 +112,7 @@ class Search {
   // Every rewrite on top of each of the best three.
   std::vector<Trial> paired_trials(std::vector<Trial>& singles) {
     std::vector<Trial*> order;
-    const double least = null_fit_.bits + 0.5 * static_cast<double>(target_.size());
+    const double least = subject_.unchanged().bits + 0.5 * static_cast<double>(subject_.elements());
     for (Trial& trial : singles) {
       const bool usable = trial.path.empty() && !trial.is_noise() && !trial.change.same_values && !trial.change.compute;
       if (usable && trial.sampled && trial.fit.bits > least) order.push_back(&trial);
@@ -339,7 +134,7 @@ class Search {
                  std::set<std::pair<std::string, std::string>>& seen) {
     std::vector<Trial> tops;
     const OpCall call = call_of(first.change.node, first.change.inputs);
-    Situation at = outer(call);
+    Situation at = subject_.situation(call, subject_.inputs());
     at.inputs = first.change.inputs;
     at.weights.resize(first.change.inputs.size());
     add_trials(tops, entry, at, {});
@@ -386,7 +181,7 @@ class Search {
     for (const Trial& trial : trials) {
       if (!trial.sampled) continue;
       const std::string id = trial.with == nullptr ? std::string(trial.entry->id) : cat(trial.entry->id, '+', trial.with->id);
-      const Hypothesis found{id, trial.fit.bits - null_fit_.bits, trial.fit.excess};
+      const Hypothesis found{id, trial.fit.bits - subject_.unchanged().bits, trial.fit.excess};
       const auto at = best.try_emplace(id, found).first;
       if (found.bits > at->second.bits) at->second = found;
     }
@@ -394,8 +189,8 @@ class Search {
     std::ranges::stable_sort(search_.hypotheses, [](const Hypothesis& a, const Hypothesis& b) { return a.bits > b.bits; });
     if (winners.empty()) return;
     const Trial& first = *winners[0];
-    Cause cause{std::string(first.entry->id), sentence(first), std::string(first.entry->advice), first.fit.bits - null_fit_.bits,
-                first.fit.excess};
+    Cause cause{std::string(first.entry->id), sentence(first), std::string(first.entry->advice),
+                first.fit.bits - subject_.unchanged().bits, first.fit.excess};
     if (first.with != nullptr) {
       cause.with = first.with->id;
       cause.advice += cat(" ", first.with->advice);
@@ -409,16 +204,8 @@ class Search {
   }
 
   const Evidence& evidence_;
-  const CauseOptions& options_;
-  const Clock::time_point deadline_;
-  Node node_;
-  std::vector<Data> inputs_;
-  std::vector<double> target_;
-  double scale_ = 0;  // Root mean square of the target.
-  bool same_shape_ = true;
-  Prediction null_;
-  Fit null_fit_;
   CauseSearch search_;
+  Subject subject_;
 };
 
 }  // namespace
