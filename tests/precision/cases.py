@@ -92,7 +92,7 @@ def blocks(array, order):
 
 
 def reordered(case, order):
-    _, w, r, b = case.arrays
+    w, r, b = case.arrays[1:4]
     halves = [blocks(half, order) for half in np.split(b, 2, axis=1)]
     return case.changed({1: blocks(w, order), 2: blocks(r, order), 3: np.concatenate(halves, 1)})
 

@@ -70,13 +70,14 @@ void reproduce(const std::string& folder, const std::string& out, bool from_file
 }
 
 json named(const std::string& folder) {
-  const auto start = std::chrono::steady_clock::now();
   const Given given = read_folder(folder);
   const OpCall& call = *given.call;
   const Tensor target = read_onnx_tensor(folder + "/test_data_set_0/output_0.pb").tensor();
   const Expected expected = expected_output(call, given.inputs, 0);
   const Evidence evidence{call, given.inputs, 0, target, expected.exact, expected.spread, target.dtype()};
+  const auto start = std::chrono::steady_clock::now();
   const CauseSearch search = search_cause(evidence);
+  const std::chrono::duration<double> seconds = std::chrono::steady_clock::now() - start;
   json line{{"folder", folder}, {"failed", search.failed}, {"untried", search.untried}, {"hypotheses", hypotheses_of(search)}};
   if (expected.shape == target.shape()) {
     const causes::Fit plain = causes::fit({expected.exact, expected.spread}, doubles(target), target.dtype());
@@ -93,7 +94,7 @@ json named(const std::string& folder) {
     line["text"] = search.cause->text;
     line["under"] = search.cause->excess;
   }
-  line["seconds"] = std::chrono::duration<double>(std::chrono::steady_clock::now() - start).count();
+  line["seconds"] = seconds.count();
   return line;
 }
 

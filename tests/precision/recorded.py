@@ -10,7 +10,8 @@ import cases as c
 import sown
 from plants import Case, F, Plant, rounded
 
-MOST_ELEMENTS = 150_000  # Of an output, so that hundreds of plants take minutes.
+MOST_ELEMENTS = 150_000  # Of an output, and
+MOST_PRODUCTS = 3e7      # in it, so that hundreds of plants take minutes.
 
 
 def constants_of(model):
@@ -26,6 +27,17 @@ def attributes_of(node):
     return {key: value.decode() if isinstance(value, bytes) else value for key, value in values.items()}
 
 
+def is_small(case, output):
+    products = output.size
+    if case.op in ("Conv", "ConvTranspose"):
+        products *= int(np.prod(case.arrays[1].shape[1:]))
+    if case.op in ("MatMul", "Gemm"):
+        products *= case.arrays[0].shape[-1]
+    if case.op in ("LSTM", "GRU"):
+        products = case.arrays[0].shape[0] * case.arrays[0].shape[1] * (case.arrays[1].size + case.arrays[2].size)
+    return output.size <= MOST_ELEMENTS and products <= MOST_PRODUCTS
+
+
 def recorded_cases(folder, rng, each, ops):
     """Up to `each` nodes of every one of `ops` in FOLDER/model.onnx, run on FOLDER/inputs.npz."""
     model = onnx.load(str(Path(folder) / "model.onnx"))
@@ -35,7 +47,7 @@ def recorded_cases(folder, rng, each, ops):
     chosen = []
     for op in ops:
         nodes = [node for node in model.graph.node if node.op_type == op and node.domain in ("", "ai.onnx")]
-        chosen += [nodes[k] for k in sorted(rng.permutation(len(nodes))[:each])]
+        chosen += [nodes[k] for k in rng.permutation(len(nodes))[:5 * each]]
     wanted = {name for node in chosen for name in [*node.input, node.output[0]] if name and name not in held and name not in given}
     names = {each.name for each in model.graph.output}
     model.graph.output.extend(helper.make_empty_tensor_value_info(name) for name in sorted(wanted - names))
@@ -45,12 +57,14 @@ def recorded_cases(folder, rng, each, ops):
     values = {**held, **given}
     inputs = {one.name: given[one.name] for one in session.get_inputs()}
     values.update(zip([one.name for one in session.get_outputs()], session.run(None, inputs)))
+    left = dict.fromkeys(ops, each)
     for node in chosen:
         arrays = [values[name] if name else None for name in node.input]
-        if values[node.output[0]].size > MOST_ELEMENTS or values[node.output[0]].dtype != F:
-            continue
         weights = {k for k, name in enumerate(node.input) if name in held}
-        yield Case(node.op_type, arrays, weights, opset, len(node.output), **attributes_of(node))
+        case = Case(node.op_type, arrays, weights, opset, len(node.output), **attributes_of(node))
+        if left[case.op] > 0 and values[node.output[0]].dtype == F and is_small(case, values[node.output[0]]):
+            left[case.op] -= 1
+            yield case
 
 
 def scaled_erf(case, by):

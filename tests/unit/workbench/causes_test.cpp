@@ -158,10 +158,11 @@ TEST(CauseSearch, a_large_node_is_searched_by_a_sample_that_is_said) {
 TEST(CauseSample, smaller_calls_give_elements_of_the_whole_one) {
   for (const std::string text :
        {"MatMul f32[2,40,32]~small f32[32,50]~small!", "Gemm f32[40,32]~small f32[50,32]~small! f32[50]~small! transB=1",
-        "Gemm f32[32,40]~small f32[50,32]~small! f32[40,1]~small! transA=1 transB=1", "Conv f32[3,4,9,9]~small f32[8,4,3,3]~small! f32[8]~small!",
+        "Gemm f32[32,40]~small f32[50,32]~small! f32[40,1]~small! transA=1 transB=1",
+        "Conv f32[3,4,9,9]~small f32[8,4,3,3]~small! f32[8]~small!",
         "Conv f32[6,4,9,9]~small f32[8,1,3,3]~small! f32[8]~small! group=4", "Softmax f32[30,4,20] axis=1",
-        "LayerNormalization f32[40,30]~small f32[30]~small! f32[30]~small!", "Add f32[40,1] f32[1,50]", "Where bool[50] f32[40,50] f32[]",
-        "AveragePool f32[2,30,9,9]~small kernel_shape=[3,3]",
+        "LayerNormalization f32[40,30]~small f32[30]~small! f32[30]~small!", "Add f32[40,1] f32[1,50]",
+        "Where bool[50] f32[40,50] f32[]", "AveragePool f32[2,30,9,9]~small kernel_shape=[3,3]",
         "unmoor:FusedConv f32[2,4,9,9]~small f32[8,4,3,3]~small! f32[8]~small! f32[2,8,7,7]~small activation=Relu"}) {
     const OneNode one(text);
     const auto whole = doubles(Evaluator().run(one.call.node, one.inputs).at(0).tensor());
@@ -215,7 +216,8 @@ TEST(CauseProbe, masks_nan_and_indices_are_minded) {
   const OneNode attention("Attention f32[1,2,6,8]~small f32[1,2,7,8]~small f32[1,2,7,8]~small f32[6,7]~small");
   EXPECT_TRUE(any(probing_inputs(attention.call, attention.inputs, 1), 3, is_shut));
   const OneNode gather("Gather f32[5,4] i64[3]~index:5");
-  for (const auto& set : probing_inputs(gather.call, gather.inputs, 1)) EXPECT_TRUE(set[1].tensor().shares_storage(gather.inputs[1].tensor()));
+  for (const auto& set : probing_inputs(gather.call, gather.inputs, 1))
+    EXPECT_TRUE(set[1].tensor().shares_storage(gather.inputs[1].tensor()));
   const OneNode shape("Shape i64[3]{1,2,3}");
   EXPECT_THAT(probing_inputs(shape.call, shape.inputs, 1), IsEmpty());
 }

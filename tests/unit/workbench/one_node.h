@@ -12,11 +12,14 @@ namespace unmoor::test {
 
 // A case as a call with its inputs in order, constants among them.
 struct OneNode {
-  explicit OneNode(const std::string& text) : built(build_case(parse_case(text))), call(call_for(built.graph, built.graph.node(NodeId{0}))) {
+  explicit OneNode(const std::string& text)
+      : built(build_case(parse_case(text))), call(call_for(built.graph, built.graph.node(NodeId{0}))) {
     size_t next = 0;
     for (size_t i = 0; i < call.inputs.size(); ++i) {
-      if (!call.inputs[i]) inputs.emplace_back();
-      else inputs.push_back(call.constants[i] != nullptr ? Data(*call.constants[i]) : built.inputs.at(next++));
+      if (!call.inputs[i])
+        inputs.emplace_back();
+      else
+        inputs.push_back(call.constants[i] != nullptr ? Data(*call.constants[i]) : built.inputs.at(next++));
     }
     call.outputs = infer_outputs(call);
   }

@@ -44,7 +44,8 @@ TEST(Reproduction, a_fused_operator_is_written_as_the_standard_ones) {
   const OneNode fused("unmoor:FusedMatMul f32[3,4]~small f32[4,5]~small! f32[5]~small! activation=Gelu");
   write_reproduction(fused.call, fused.inputs, results(fused), folder.path() + "/fused", "cpu");
   EXPECT_EQ(replayed(folder.path() + "/fused"), "passed");
-  for (const Node& node : read_onnx(folder.path() + "/fused/model.onnx").graph.nodes()) EXPECT_FALSE(node.op.starts_with("unmoor:")) << node.op;
+  for (const Node& node : read_onnx(folder.path() + "/fused/model.onnx").graph.nodes())
+    EXPECT_FALSE(node.op.starts_with("unmoor:")) << node.op;
 }
 
 TEST(Reproduction, several_outputs_and_integers_replay) {
@@ -57,7 +58,8 @@ TEST(Reproduction, several_outputs_and_integers_replay) {
 TEST(Reproduction, wrong_outputs_fail_when_replayed) {
   const TemporaryFolder folder;
   const OneNode gelu("Gelu f32[4,9]~small");
-  write_reproduction(gelu.call, gelu.inputs, std::vector<Data>{gelu.as_if("Gelu f32[4,9]~small approximate=tanh")}, folder.path() + "/gelu", "cpu");
+  write_reproduction(gelu.call, gelu.inputs, std::vector<Data>{gelu.as_if("Gelu f32[4,9]~small approximate=tanh")},
+                     folder.path() + "/gelu", "cpu");
   EXPECT_THAT(replayed(folder.path() + "/gelu"), HasSubstr("failed"));
 }
 
@@ -65,8 +67,8 @@ TEST(Reproduction, a_file_that_lacks_the_node_is_no_reason_to_fail) {
   const TemporaryFolder folder;
   const OneNode gelu("Gelu f32[4,9]~small");
   write_onnx(gelu.built.graph, folder.path() + "/model.onnx");
-  const Reproduction made =
-      write_reproduction(gelu.call, gelu.inputs, results(gelu), folder.path() + "/gelu", "cpu", FileNode{folder.path() + "/model.onnx", {}});
+  const Reproduction made = write_reproduction(gelu.call, gelu.inputs, results(gelu), folder.path() + "/gelu", "cpu",
+                                               FileNode{folder.path() + "/model.onnx", {}});
   EXPECT_FALSE(made.as_in_file);
   EXPECT_THAT(made.why_not, HasSubstr("has no node"));
   EXPECT_EQ(replayed(folder.path() + "/gelu"), "passed");
