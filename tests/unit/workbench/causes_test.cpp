@@ -89,6 +89,19 @@ TEST(CauseScore, thirty_bits_and_one_bit_an_element_are_asked_for) {
   EXPECT_TRUE(is_as_good(unchanged, unchanged));
 }
 
+TEST(CauseScore, noise_must_explain_what_it_names) {
+  Fit unchanged;
+  unchanged.elements = 100;
+  Fit noise = unchanged;
+  noise.bits = 500;
+  noise.excess = 2.9;
+  noise.worst = 20;
+  EXPECT_TRUE(is_accepted_as_noise(noise, unchanged));
+  noise.excess = 3.1;
+  EXPECT_TRUE(is_accepted(noise, unchanged));
+  EXPECT_FALSE(is_accepted_as_noise(noise, unchanged));
+}
+
 TEST(CauseSearch, every_id_is_there_once) {
   auto ids = cause_ids();
   std::ranges::sort(ids);

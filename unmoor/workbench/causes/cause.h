@@ -41,7 +41,7 @@ struct Cause {
 
 struct CauseOptions {
   double seconds = 20;                 // For one node. What is left then is not tried, and said.
-  double flop = 2e7;                   // Of one evaluation: beyond it, some rows, channels or batch items stand for all.
+  double flop = 5e6;                   // Of one evaluation: beyond it, some rows, channels or batch items stand for all.
   size_t elements = size_t{1} << 22U;  // Of inputs and output together: a larger call, sampled, is not searched, and said.
   uint64_t seed = 1;
 };

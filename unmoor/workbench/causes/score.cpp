@@ -77,6 +77,10 @@ bool is_accepted(const Fit& hypothesis, const Fit& unchanged) {
   return hypothesis.mismatches == 0 && gain >= 30 && stands_out && (hypothesis.deviation <= 30 || hypothesis.close >= 0.98);
 }
 
+bool is_accepted_as_noise(const Fit& hypothesis, const Fit& unchanged) {
+  return is_accepted(hypothesis, unchanged) && hypothesis.excess <= 3 && hypothesis.worst <= 30;
+}
+
 bool is_as_good(const Fit& hypothesis, const Fit& best) {
   const double less = best.bits - hypothesis.bits;
   return less < 8 || less / static_cast<double>(std::max<size_t>(best.elements, 1)) < 0.05;

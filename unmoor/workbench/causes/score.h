@@ -31,6 +31,9 @@ Fit fit(const Prediction& prediction, std::span<const double> target, DType stor
 // Whether a hypothesis explains the target, where no change gives `unchanged`: no mismatch; at least 30 bits in all and 1 bit an
 // element (or one element beyond 30b unchanged) better; and either √mean(z²) ≤ 30 or 98 % of the elements within 4b.
 bool is_accepted(const Fit& hypothesis, const Fit& unchanged);
+// Likewise for one that predicts larger errors and no values: it must explain them as rounding is asked to, excess ≤ 3 and |z| ≤
+// 30, or it would name any difference of about its size.
+bool is_accepted_as_noise(const Fit& hypothesis, const Fit& unchanged);
 // Whether two accepted hypotheses cannot be told apart by these elements: within 0.05 bits an element, or 8 bits in all.
 bool is_as_good(const Fit& hypothesis, const Fit& best);
 

@@ -88,7 +88,8 @@ class Search {
   std::vector<Trial*> best_of(std::vector<Trial>& trials) const {
     std::vector<Trial*> accepted;
     for (Trial& trial : trials) {
-      if (trial.sampled && is_accepted(trial.fit, subject_.unchanged())) accepted.push_back(&trial);
+      const auto rule = trial.is_noise() ? is_accepted_as_noise : is_accepted;
+      if (trial.sampled && rule(trial.fit, subject_.unchanged())) accepted.push_back(&trial);
     }
     if (accepted.empty()) return {};
     const auto by_bits = [](const Trial* a, const Trial* b) { return a->fit.bits < b->fit.bits; };
@@ -180,7 +181,7 @@ class Search {
     std::map<std::string, Hypothesis> best;
     for (const Trial& trial : trials) {
       if (!trial.sampled) continue;
-      const std::string id = trial.with == nullptr ? std::string(trial.entry->id) : cat(trial.entry->id, '+', trial.with->id);
+      const std::string id = trial.id();
       const Hypothesis found{id, trial.fit.bits - subject_.unchanged().bits, trial.fit.excess};
       const auto at = best.try_emplace(id, found).first;
       if (found.bits > at->second.bits) at->second = found;
@@ -197,7 +198,7 @@ class Search {
     }
     for (size_t i = 1; i < winners.size(); ++i) {
       const Trial& other = *winners[i];
-      cause.also.push_back(other.with == nullptr ? std::string(other.entry->id) : cat(other.entry->id, '+', other.with->id));
+      cause.also.push_back(other.id());
     }
     cause.hypotheses = search_.hypotheses;
     search_.cause = std::move(cause);
