@@ -18,7 +18,7 @@ import sown
 
 PROGRAM = os.environ["NAME_CAUSES"]
 UNMOOR = os.environ.get("UNMOOR")
-# Ids as precision.md of the project's documentation lists them.
+# Stable: they are in the JSON of `align`.
 IDS = """gelu-tanh gelu-quick epsilon epsilon-outside variance-naive variance-unbiased mean-kept softmax-unstable softmax-axis softmax-flattened
 missing-bias missing-scale missing-mask mask-finite nan-as-number resize-coordinates resize-nearest resize-antialias count-include-pad ceil-mode
 same-side window-shifted transposed-weights flipped-weights gate-order reset-after rotary-interleaved rotary-sign rotary-offset zero-point-order

@@ -227,7 +227,7 @@ def stored_narrow(plant, dtype):
 
 def narrow_plants(seed, each, dtype):
     grid = "float16" if dtype == np.float16 else "bfloat16"
-    for cause in NARROW_IDS:
+    for cause in [*NARROW_IDS, f"sums-{grid}", f"steps-{grid}"]:
         for k in range(each):
             rng = np.random.default_rng([seed, k, *cause.encode()])
             generators = PLANTS[cause]

@@ -44,8 +44,8 @@ TEST(Reproduction, a_fused_operator_is_written_as_the_standard_ones) {
   const OneNode fused("unmoor:FusedMatMul f32[3,4]~small f32[4,5]~small! f32[5]~small! activation=Gelu");
   write_reproduction(fused.call, fused.inputs, results(fused), folder.path() + "/fused", "cpu");
   EXPECT_EQ(replayed(folder.path() + "/fused"), "passed");
-  for (const Node& node : read_onnx(folder.path() + "/fused/model.onnx").graph.nodes())
-    EXPECT_FALSE(node.op.starts_with("unmoor:")) << node.op;
+  const Model model = read_onnx(folder.path() + "/fused/model.onnx");
+  for (const Node& node : model.graph.nodes()) EXPECT_FALSE(node.op.starts_with("unmoor:")) << node.op;
 }
 
 TEST(Reproduction, several_outputs_and_integers_replay) {

@@ -37,7 +37,7 @@ struct Patch {
   const Change* change = nullptr;
 };
 
-// Runs operators by their references in float64, exact or with noise where an honest implementation rounds (docs: precision). One
+// Runs operators by their references in float64, exact or with noise where an honest implementation rounds. One
 // thread at a time.
 class Evaluator {
  public:

@@ -36,7 +36,7 @@ struct Entry {
   std::vector<Change> (*changes)(const Situation&) = nullptr;
 };
 
-// All of them, in the order of their ids' list in docs/precision.md.
+// All of them, in a fixed order.
 const std::vector<Entry>& all_entries();
 bool applies_to(const Entry& entry, std::string_view op);
 

@@ -1,6 +1,5 @@
 #include <algorithm>
 #include <cmath>
-#include <limits>
 
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
@@ -9,7 +8,6 @@
 namespace unmoor::causes {
 namespace {
 
-constexpr double infinity = std::numeric_limits<double>::infinity();
 constexpr double shut = -1e3;  // What is added to shut something out is at most this.
 constexpr double finite_masks[] = {-1e4, -10};
 

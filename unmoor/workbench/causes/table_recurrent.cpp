@@ -30,7 +30,7 @@ std::vector<std::vector<size_t>> orders(const Situation& at, size_t gates) {
   std::vector<std::vector<size_t>> all;
   std::vector<size_t> order(gates);
   std::iota(order.begin(), order.end(), 0);
-  while (std::ranges::next_permutation(order).found) all.push_back(order);
+  while (std::next_permutation(order.begin(), order.end())) all.push_back(order);
   return all;
 }
 

@@ -28,7 +28,7 @@ std::vector<Change> other_side(const Situation& at) {
   if (kind == "SAME_LOWER") return {with_attribute(at, "auto_pad", std::string("SAME_UPPER"))};
   const auto pads = at.call.integers("pads");
   std::vector<int64_t> swapped = pads;
-  std::ranges::rotate(swapped, swapped.begin() + static_cast<std::ptrdiff_t>(swapped.size() / 2));
+  std::rotate(swapped.begin(), swapped.begin() + static_cast<std::ptrdiff_t>(swapped.size() / 2), swapped.end());
   if (swapped == pads) return {};
   return {with_attribute(at, "pads", swapped)};
 }
