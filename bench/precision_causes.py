@@ -2,6 +2,7 @@
 """How often the cause of a planted difference is named: float32 and 16-bit plants, pairs, and nodes with nothing planted.
 
     bench/precision_causes.py [--program build/release/tests/precision/name_causes] [--each 6] [--seed 1]
+    bench/precision_causes.py --models FOLDER...      in nodes of whole models: FOLDER/model.onnx on FOLDER/inputs.npz
 
 Prints a table by kind, and every plant that was not named. Plants are executed by ONNX Runtime and NumPy: tests/precision/sown.py. Needs
 numpy, onnx, onnxruntime and ml_dtypes (tools/requirements.txt).
@@ -88,11 +89,14 @@ ARITHMETIC = ("sums-", "steps-", "variance-naive", "softmax-unstable")
 
 def judge_models(given):
     planted, clean = [], []
-    for folder in given.models:
+    for model in given.models:
         with tempfile.TemporaryDirectory() as place:
-            for plant, answer in answers(given.program, recorded.recorded_plants([folder], given.seed), place):
-                (planted if plant.ids else clean).append((plant, answer))
-        print(f"{folder}: {len(planted)} plants, {len(clean)} nodes so far", flush=True)
+            results = answers(given.program, recorded.recorded_plants([model], given.seed, given.nodes), place)
+        judge(model, [each for each in results if each[0].ids])
+        sys.stdout.flush()
+        planted += [each for each in results if each[0].ids]
+        clean += [each for each in results if not each[0].ids]
+    print()
     judge("values", [each for each in planted if not each[0].ids[0].startswith(ARITHMETIC)])
     judge("sizes of errors", [each for each in planted if each[0].ids[0].startswith(ARITHMETIC)])
     judge_clean(clean)
@@ -102,10 +106,11 @@ def judge_models(given):
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--program", default=str(ROOT / "build/release/tests/precision/name_causes"))
-    parser.add_argument("--each", type=int, default=6, help="plants of each id")
+    parser.add_argument("--each", type=int, default=7, help="plants of each id")
     parser.add_argument("--seed", type=int, default=1)
     parser.add_argument("--clean", type=int, default=16, help="nodes of each kind with nothing planted")
     parser.add_argument("--models", nargs="*", help="folders with model.onnx and inputs.npz: plants in their nodes instead")
+    parser.add_argument("--nodes", type=int, default=2, help="nodes of each operator of a model")
     parser.add_argument("--only", default="", help="ids that hold this text")
     given = parser.parse_args()
     if given.models:
