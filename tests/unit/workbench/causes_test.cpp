@@ -5,6 +5,7 @@
 #include <limits>
 
 #include "tests/unit/workbench/one_node.h"
+#include "unmoor/base/error.h"
 #include "unmoor/workbench/causes/arithmetic.h"
 #include "unmoor/workbench/causes/evaluate.h"
 #include "unmoor/workbench/causes/probe.h"
@@ -165,6 +166,45 @@ TEST(CauseSearch, a_large_node_is_searched_by_a_sample_that_is_said) {
   EXPECT_EQ(cause_of(found), "result-bfloat16");
   EXPECT_EQ(found.of_elements, 120000U);
   EXPECT_LT(found.elements, 12000U);
+}
+
+// The first cases of every operator: as its reference gives it, and with values that nothing explains.
+TEST(CauseSearch, every_operator_can_be_searched_and_none_has_a_cause_when_nothing_changed) {
+  CauseOptions options;
+  options.seconds = 2;
+  for (const auto& [name, op] : all_ops().all()) {
+    if (!op.reference || op.category == Category::Sampling || op.category == Category::ControlFlow) continue;
+    const auto cases = cases_of(op, {DType::F32});
+    for (size_t i = 0; i < cases.size() && i < 2; ++i) {
+      try {
+        const OneNode one(cases[i].text);
+        const Expected expected = expected_output(one.call, one.inputs, 0);
+        Tensor target(TensorType{std::get<TensorType>(one.call.outputs.at(0)).dtype, expected.shape});
+        store(target, expected.exact);
+        const Evidence same{one.call, one.inputs, 0, target, expected.exact, expected.spread, target.dtype()};
+        EXPECT_EQ(cause_of(search_cause(same, options)), "unexplained") << cases[i].text;
+        std::vector<double> other = expected.exact;
+        for (size_t k = 0; k < other.size(); ++k) other[k] = other[k] * 1.7 + static_cast<double>(k % 7);
+        store(target, other);
+        search_cause(same, options);
+      } catch (const Error& error) {
+        // What has no float64 values: strings, sequences, outputs whose shape only data tells.
+        EXPECT_NE(error.kind(), ErrorKind::Internal) << cases[i].text << ": " << error.what();
+      } catch (const std::bad_variant_access&) {
+        continue;  // Its output is no tensor.
+      }
+    }
+  }
+}
+
+TEST(CauseSearch, swapped_axes_are_found_by_a_sample_too) {
+  const std::string text = "Gemm f32[40,64]~small f32[64,64]~small! f32[64]~small! transB=";
+  const OneNode product(text + "1");
+  CauseOptions options;
+  options.flop = 5e4;
+  const CauseSearch found = product.search(product.as_if(text + "0"), options);
+  EXPECT_LT(found.elements, found.of_elements);
+  EXPECT_EQ(cause_of(found), "transposed-weights");
 }
 
 // Each smaller call must give elements of the whole one, the worst among them.

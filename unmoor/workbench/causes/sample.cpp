@@ -186,6 +186,7 @@ Sample thinned(const OpCall& call, const Sample& from, const Plan& plan, double 
 }  // namespace
 
 std::optional<Sample> sampled(const OpCall& call, std::span<const Data> inputs, double flop, size_t worst) {
+  if (!call.output(0).is_known()) return std::nullopt;  // Only data tells the shape.
   if (cost_in_flop(call) <= flop) return std::nullopt;
   Sample sample{{inputs.begin(), inputs.end()}, std::vector<size_t>(static_cast<size_t>(call.output(0).shape.elements()))};
   std::iota(sample.elements.begin(), sample.elements.end(), size_t{0});

@@ -39,6 +39,12 @@ Subject::Subject(const Evidence& evidence, const CauseOptions& options, CauseSea
   null_fit_ = fit(null_, target_, evidence_.stored);
 }
 
+// Swapping axes mixes what a sample keeps with what it leaves out.
+bool Subject::runs_whole(const Entry& entry) const {
+  const bool mixes = entry.id == "transposed-weights" || entry.id == "softmax-axis" || entry.id == "softmax-flattened";
+  return mixes && !picked_.empty();
+}
+
 bool Subject::is_too_large() const {
   size_t elements = target_.size();
   for (const Data& data : inputs_) elements += data.is_tensor() ? data.tensor().elements() : 0;
@@ -61,6 +67,8 @@ void Subject::take_sample() {
   const OpCall call = call_of(node_, inputs_);
   const auto sample = sampled(call, inputs_, options_.flop, worst_element());
   if (!sample) return;
+  whole_inputs_ = inputs_;
+  picked_ = sample->elements;
   inputs_ = sample->inputs;
   Prediction some;
   std::vector<double> target;
@@ -88,9 +96,13 @@ size_t Subject::worst_element() const {
 
 Subject::Result Subject::result_of(Evaluator evaluator, const Trial& trial) const {
   const Patch patch{trial.path, &trial.change};
-  const auto outputs = evaluator.run(node_, inputs_, &patch);
+  const auto outputs = evaluator.run(node_, inputs_for(*trial.entry), &patch);
   const Tensor& tensor = outputs.at(evidence_.output).tensor();
-  return {doubles(tensor), tensor.shape()};
+  Result result{doubles(tensor), tensor.shape()};
+  if (!runs_whole(*trial.entry)) return result;
+  std::vector<double> some;
+  for (const size_t i : picked_) some.push_back(i < result.values.size() ? result.values[i] : NAN);
+  return {std::move(some), tensor.shape()};
 }
 
 void Subject::evaluate(std::vector<Trial>& trials) {

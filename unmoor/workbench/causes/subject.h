@@ -34,6 +34,9 @@ class Subject {
   bool is_too_large() const;
   const Node& node() const { return node_; }
   const std::vector<Data>& inputs() const { return inputs_; }
+  // What a hypothesis rewrites: the sample's inputs, or all of them where a rewrite of a part is no part of the rewrite.
+  const std::vector<Data>& inputs_for(const Entry& entry) const { return runs_whole(entry) ? whole_inputs_ : inputs_; }
+  bool runs_whole(const Entry& entry) const;
   size_t elements() const { return target_.size(); }
   const Fit& unchanged() const { return null_fit_; }
   // A node that was made of it, on inputs in the same order.
@@ -68,6 +71,8 @@ class Subject {
   const std::chrono::steady_clock::time_point deadline_;
   Node node_;
   std::vector<Data> inputs_;
+  std::vector<Data> whole_inputs_ = {};  // Those of the whole call, if `inputs_` are a sample's.
+  std::vector<size_t> picked_ = {};      // The sample's elements in the whole result.
   std::vector<double> target_;
   bool same_shape_ = true;
   Prediction null_;
