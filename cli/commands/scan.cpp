@@ -4,6 +4,7 @@
 
 #include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <set>
 
 #include "cli/command.h"
@@ -73,16 +74,16 @@ nlohmann::json report_json(const nlohmann::json& result) {
   return scan;
 }
 
-// The file with its types. Platforms of the catalogue answer for a model that takes none of the sizes tried, too: from the types
-// it declares.
-Graph typed_for(const Lab& lab, const Wanted& on) {
+// The file with its types; nothing where the model takes none of the sizes tried. Platforms of the catalogue answer then, too,
+// from the types that it declares.
+std::optional<Graph> typed_for(const Lab& lab, const Wanted& on) {
   try {
     return lab.typed();
   } catch (const Error& error) {
     if (!on.devices.empty()) throw;
     show_note(
         cat("types are those that the file declares, since these sizes do not fit; give others with --shapes: ", error.what()));
-    return lab.model().graph;
+    return std::nullopt;
   }
 }
 
@@ -98,7 +99,8 @@ Outcome scan_command(const Options& options, nlohmann::json& result) {
   show_note(lab.note());
   result["model"] = model_json(lab.model(), nullptr);
   const ScanOptions scan_options{options.nodes, options.ops, cat("unmoor ", UNMOOR_VERSION)};
-  const Graph typed = typed_for(lab, on);
+  const std::optional<Graph> inferred = typed_for(lab, on);
+  const Graph& typed = inferred ? *inferred : lab.model().graph;
   const FileNodes nodes(lab.model().graph, typed);
   for (const std::string& device : on.devices) {
     show_progress(cat("plan for ", device), 0, 0);
@@ -109,7 +111,7 @@ Outcome scan_command(const Options& options, nlohmann::json& result) {
     add_versions(result, plan);
   }
   for (auto& platform : scan_catalog(nodes, catalog, on.platforms, scan_options)) found.platforms.push_back(std::move(platform));
-  found.facts = model_facts(lab.model().graph, typed, nodes);
+  if (inferred) found.facts = model_facts(lab.model().graph, typed, nodes);
   if (options.json || !options.html.empty()) result.update(found.to_json());
   if (!options.html.empty()) result["scan"] = report_json(result);
   Outcome outcome;
