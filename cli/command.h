@@ -11,6 +11,7 @@ namespace unmoor::cli {
 // A tool's command: fills `json` with the tool's own keys (and `model`, if there is one) and says how it went.
 Outcome run_command(const Options& options, nlohmann::json& json);
 Outcome scan_command(const Options& options, nlohmann::json& json);
+Outcome catalog_command(const Options& options, nlohmann::json& json);
 Outcome align_command(const Options& options, nlohmann::json& json);
 Outcome dump_script_command(const Options& options, nlohmann::json& json);  // align --write-dump-script
 Outcome bench_command(const Options& options, nlohmann::json& json);

@@ -26,6 +26,12 @@ struct Options {
   std::string python;                 // The interpreter for engines; empty: UNMOOR_PYTHON, the active environment's, python3.
   std::vector<std::string> nodes;     // --node
   std::vector<std::string> ops;       // --op
+  std::string action;                 // catalog: list, show, diff, import
+  std::vector<std::string> names;     // What the action is about.
+  std::string platform;               // catalog import: NAME@VERSION
+  std::string source;                 // catalog import: where the table is from
+  std::string memory;                 // scan: of the target, 16G
+  std::string link;                   // scan: bytes a second between host and target
   std::string category;
   std::string case_text;
   std::string onnx_tests;             // A folder of ONNX's test layout.

@@ -15,7 +15,7 @@ constexpr const char* variables =
     "Environment: UNMOOR_MEMORY_LIMIT is how much memory tensors may hold together (512M, 8G); what the machine has, if it is not set. "
     "UNMOOR_LOOP_LIMIT is how many rounds a Loop may run before it is taken for one that never ends; 10000000, if it is not set. "
     "UNMOOR_WEIGHTS_CACHE is how much the cpu device's packed weights may take in the cache folder, or off; 8G, if it is not set. --set "
-    "cpu.weights_cache goes before it.";
+    "cpu.weights_cache goes before it. UNMOOR_CATALOG is a folder of your own catalogue files; unmoor/catalog in the config folder, if it is not set.";
 
 constexpr size_t terminal = 80;
 constexpr size_t indent = 26;  // Of what an option does.
@@ -93,6 +93,16 @@ class Flags {
         ->default_val(otherwise);
     return *this;
   }
+  Flags& on_platforms(const char* otherwise) {
+    tool_.add_option("--on", options_.devices,
+                     "devices that are here (cpu, opencl, reference) and platforms of the catalogue, with @VERSION for an older one; all: every "
+                     "platform of the catalogue ('unmoor catalog list')")
+        ->type_name("PLATFORM,...")
+        ->allow_extra_args(false)
+        ->delimiter(',')
+        ->default_val(otherwise);
+    return *this;
+  }
   Flags& to() {
     tool_.add_option("--to", options_.devices, "the device to move to, as backend[:index], or an engine: ort:cpu, torch:cuda:0, py:FILE")->type_name("DEVICE")->required()->expected(1);
     return *this;
@@ -162,10 +172,12 @@ void add_model_tools(CLI::App& app, Options& options) {
            "unmoor migrate model.onnx --to opencl --html report.html")
       .model().to().inputs().threads().settings().python().html().hash().results()
       .tool().add_option("--seconds", options.seconds, "of warm runs for each device")->type_name("S")->check(number_up_to(most_seconds))->capture_default_str();
-  add_tool(app, options, "scan", "Which nodes a device takes, which it refuses and why; runs nothing",
-           "unmoor scan model.onnx --on opencl,cpu")
-      .model().on("cpu").narrowed().settings().python().html().hash().results()
-      .tool().add_option("--shapes", options.shapes, "input shapes: x:1x3x224x224")->type_name("SHAPES");
+  auto& scan = add_tool(app, options, "scan", "Which nodes a device or platform takes, which it refuses and why; runs nothing",
+                        "unmoor scan model.onnx --on opencl,ort-cuda,torch-npu@26.1")
+                   .model().on_platforms("cpu").narrowed().settings().python().html().hash().results().tool();
+  scan.add_option("--shapes", options.shapes, "input shapes: x:1x3x224x224")->type_name("SHAPES");
+  scan.add_option("--memory", options.memory, "memory of the target, such as 16G: says which batch fits")->type_name("SIZE");
+  scan.add_option("--link", options.link, "bytes a second between host and target, such as 12G: says what copies cost")->type_name("SIZE");
   auto& run = add_tool(app, options, "run", "One inference",
                        "unmoor run model.onnx -i x=image.npy -o out.npz --on opencl --fallback forbid")
                   .model().on("cpu").fallback().inputs().threads().settings().python().html().hash().results().narrowed().tool();
@@ -189,6 +201,18 @@ void add_model_tools(CLI::App& app, Options& options) {
                     .model().on("cpu").inputs().threads().settings().python().html().hash().results().tool();
   bench.add_option("--seconds", options.seconds, "of warm runs for each device, at least six runs")->type_name("S")->check(number_up_to(most_seconds))->capture_default_str();
   bench.add_flag("--serve", options.serve, "answers 'run N' on standard input with N times in milliseconds; 'quit' ends");
+}
+
+void add_catalog_tool(CLI::App& app, Options& options) {
+  auto& catalog = add_tool(app, options, "catalog", "What is known of platforms that are not here: their operators, versions and sources",
+                           "unmoor catalog diff torch-npu@7.3 torch-npu")
+                      .results().tool();
+  catalog.add_option("ACTION", options.action, "list; show PLATFORM[@VERSION] [OPERATOR...]; diff PLATFORM PLATFORM; import FILE (CSV, Markdown or HTML table)")
+      ->required()->check(CLI::IsMember({"list", "show", "diff", "import"}));
+  catalog.add_option("NAME", options.names, "what the action is about");
+  catalog.add_option("--as", options.platform, "import: what the table is about")->type_name("NAME@VERSION");
+  catalog.add_option("--source", options.source, "import: where the table is from; the file's name, if it is not told")->type_name("TEXT");
+  catalog.add_option("-o,--output", options.output, "import: the file to write; otherwise one in $UNMOOR_CATALOG or the config folder")->type_name("FILE");
 }
 
 void add_device_tools(CLI::App& app, Options& options) {
@@ -219,6 +243,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   app.require_subcommand(1);
   app.footer(std::string(footer) + "\n\n" + variables);
   add_model_tools(app, options);
+  add_catalog_tool(app, options);
   add_device_tools(app, options);
   try {
     app.parse(argc, argv);

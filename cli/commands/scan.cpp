@@ -1,34 +1,125 @@
+#include "unmoor/workbench/scan.h"
+
 #include <fmt/format.h>
 
+#include <charconv>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <set>
 
 #include "cli/command.h"
 #include "cli/lab.h"
 #include "unmoor/base/error.h"
-#include "unmoor/workbench/scan.h"
+#include "unmoor/catalog/catalog.h"
+#include "unmoor/workbench/scan_nodes.h"
 
 namespace unmoor::cli {
+namespace {
+
+// What --on names: devices that are here, and platforms of the catalogue.
+struct Wanted {
+  std::vector<std::string> devices;
+  std::vector<std::string> platforms;
+};
+
+Wanted wanted(const std::vector<std::string>& names, const Catalog& catalog) {
+  Wanted result;
+  for (const std::string& each : names) {
+    if (each == "all") {
+      for (const CatalogItem& item : catalog.items()) {
+        if (!item.older) result.platforms.push_back(item.platform);
+      }
+    } else if (is_device(each)) {
+      result.devices.push_back(each);
+    } else if (catalog.has(each)) {
+      (void)catalog.find(each);  // Its version is there.
+      result.platforms.push_back(each);
+    } else {
+      std::string list;
+      for (const CatalogItem& item : catalog.items()) list += item.older ? "" : cat(", ", item.platform);
+      std::string devices;
+      for (const Platform& platform : platforms()) devices += cat(devices.empty() ? "" : ", ", platform.name);
+      fail(ErrorKind::InvalidArgument, "no device or platform is called '", each, "'; known are the devices ", devices,
+           "; and from the catalogue all", list);
+    }
+  }
+  return result;
+}
+
+// "16G", "512M", "1e9": bytes. Fails with InvalidArgument.
+double parse_bytes(const std::string& text, const char* flag) {
+  if (text.empty()) return 0;
+  double value = 0;
+  const auto [at, problem] = std::from_chars(text.data(), text.data() + text.size(), value);
+  const std::string unit(at, text.data() + text.size());
+  const double scale = unit.empty()  ? 1
+                       : unit == "K" ? 0x1p10
+                       : unit == "M" ? 0x1p20
+                       : unit == "G" ? 0x1p30
+                       : unit == "T" ? 0x1p40
+                                     : 0;
+  constexpr double most = 1e18;
+  if (problem != std::errc() || scale == 0 || !(value > 0) || value * scale > most) {
+    fail(ErrorKind::InvalidArgument, "'", text, "' is no size (in ", flag, "); write it as 16G or 512M");
+  }
+  return value * scale;
+}
+
+// The scan as the report reads it: under one key, with the difficulty of each category.
+nlohmann::json report_json(const nlohmann::json& result) {
+  nlohmann::json scan{{"platforms", result["platforms"]}, {"nodes", result["nodes"]}, {"categories", nlohmann::json::array()}};
+  std::set<std::string> categories;
+  for (const auto& node : result["nodes"]) categories.insert(node["category"].get<std::string>());
+  for (const auto& each : categories) scan["categories"].push_back({{"name", each}, {"difficulty", difficulty(each)}});
+  return scan;
+}
+
+// The file with its types; nothing where the model takes none of the sizes tried. Platforms of the catalogue answer then, too,
+// from the types that it declares.
+std::optional<Graph> typed_for(const Lab& lab, const Wanted& on) {
+  try {
+    return lab.typed();
+  } catch (const Error& error) {
+    if (!on.devices.empty()) throw;
+    show_note(
+        cat("types are those that the file declares, since these sizes do not fit; give others with --shapes: ", error.what()));
+    return std::nullopt;
+  }
+}
+
+}  // namespace
 
 Outcome scan_command(const Options& options, nlohmann::json& result) {
+  const Catalog catalog;
+  const Wanted on = wanted(options.devices, catalog);
+  ScanResult found;
+  found.memory = parse_bytes(options.memory, "--memory");
+  found.link_bytes = parse_bytes(options.link, "--link");
   const Lab lab(options);
   show_note(lab.note());
   result["model"] = model_json(lab.model(), nullptr);
-  ScanResult found;
   const ScanOptions scan_options{options.nodes, options.ops, cat("unmoor ", UNMOOR_VERSION)};
-  for (const std::string& device : options.devices) {
+  const std::optional<Graph> inferred = typed_for(lab, on);
+  const Graph& typed = inferred ? *inferred : lab.model().graph;
+  const FileNodes nodes(lab.model().graph, typed);
+  for (const std::string& device : on.devices) {
     show_progress(cat("plan for ", device), 0, 0);
     const std::string name = is_engine(device) ? runner_name(device) : parse_device(device).text();
     const PlanInfo plan = lab.placement(device);
-    found.platforms.push_back(scan_plan(lab.model().graph, lab.typed(), plan, name, scan_options));
+    found.platforms.push_back(scan_plan(nodes, plan, name, scan_options));
     result["environment"]["devices"].push_back(name);
     add_versions(result, plan);
   }
-  result.update(found.to_json());
+  for (auto& platform : scan_catalog(nodes, catalog, on.platforms, scan_options)) found.platforms.push_back(std::move(platform));
+  if (inferred) found.facts = model_facts(lab.model().graph, typed, nodes);
+  if (options.json || !options.html.empty()) result.update(found.to_json());
+  if (!options.html.empty()) result["scan"] = report_json(result);
   Outcome outcome;
   outcome.text = found.text();
   if (found.open_issues() > 0) {
     outcome.status = Status::finding;
-    outcome.reason = fmt::format("{} P0 or P1", found.open_issues() == 1 ? "1 node is" : fmt::format("{} nodes are", found.open_issues()));
+    outcome.reason =
+        fmt::format("{} P0 or P1", found.open_issues() == 1 ? "1 node is" : fmt::format("{} nodes are", found.open_issues()));
   }
   return outcome;
 }

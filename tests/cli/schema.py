@@ -51,6 +51,8 @@ RUN = {"outputs": [{"name": TEXT, "dtype": DTYPES, "shape": [COUNT], "min": NUMB
        "plan": PLAN}
 STATES = {"native", "constrained", "expanded", "fallback", "unsupported", "unknown"}
 SCAN = {"platforms": [{"name": TEXT, "version": TEXT, "nodes": COUNT, "effort_days": [NUMBER], "p0": COUNT, "p1": COUNT, "p2": COUNT,
+                       "source": {"plan", "catalogue"}, "copied_bytes": NUMBER, "lacking_dtypes": [TEXT],
+                       "effort": [{"what": TEXT, "why": TEXT, "first": TEXT, "nodes": COUNT, "low": NUMBER, "high": NUMBER}],
                        **dict.fromkeys(STATES, COUNT)}],
         "nodes": [{"node": TEXT, "op": TEXT, "platform": TEXT, "state": STATES, "reason": REASONS | {""}, "detail": TEXT, "advice": TEXT,
                    "priority": {"P0", "P1", "P2", ""}}]}

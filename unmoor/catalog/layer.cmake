@@ -1,0 +1,16 @@
+# Every file of data/catalog is compiled in, and a table of them by name.
+file(GLOB catalog_files CONFIGURE_DEPENDS RELATIVE "${CMAKE_SOURCE_DIR}" "${CMAKE_SOURCE_DIR}/data/catalog/*.json")
+list(REMOVE_ITEM catalog_files data/catalog/schema.json)
+embed_files(unmoor_catalog NAMESPACE embedded FILES ${catalog_files})
+
+set(catalog_declarations "")
+set(catalog_entries "")
+foreach(file IN LISTS catalog_files)
+  string(MAKE_C_IDENTIFIER "${file}" symbol)
+  get_filename_component(label "${file}" NAME_WLE)
+  string(APPEND catalog_declarations "extern const std::string_view ${symbol};\n")
+  string(APPEND catalog_entries "      {\"${label}\", embedded::${symbol}},\n")
+endforeach()
+configure_file(unmoor/catalog/embedded.cpp.in "${CMAKE_BINARY_DIR}/embedded/catalog_table.cpp" @ONLY)
+target_sources(unmoor_catalog PRIVATE "${CMAKE_BINARY_DIR}/embedded/catalog_table.cpp")
+target_link_libraries(unmoor_catalog PRIVATE fmt::fmt nlohmann_json::nlohmann_json)

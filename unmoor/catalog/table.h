@@ -1,0 +1,26 @@
+#pragma once
+
+#include <nlohmann/json_fwd.hpp>
+#include <string>
+#include <string_view>
+#include <vector>
+
+namespace unmoor {
+
+using TableRows = std::vector<std::vector<std::string>>;
+
+// The rows of the first table in a text: comma-separated values, a Markdown table, or an HTML table; which one, the text tells.
+// Cells are plain text. Fails with InvalidArgument if there is no table or it has no row below its head.
+TableRows read_table(std::string_view text);
+
+// What a vendor's own list says, as catalogue entries by operator. The head names the columns: one of operators, and any of
+// support, types, opset and notes. An empty cell of support says nothing, and its row is left out. `unread` gets the rows that
+// could not be understood, a line each. Fails with InvalidArgument if no column names operators.
+struct ImportedOps {
+  nlohmann::json* ops;    // Gets operator -> kernels.
+  nlohmann::json* types;  // Gets the sets of element types.
+  std::vector<std::string> unread = {};
+};
+void import_rows(const TableRows& rows, ImportedOps& into);
+
+}  // namespace unmoor
