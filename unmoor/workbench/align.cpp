@@ -16,6 +16,8 @@
 namespace unmoor {
 namespace {
 
+bool is_off(ValueVerdict verdict) { return verdict == ValueVerdict::Differ || verdict == ValueVerdict::Suspicious; }
+
 DType dtype_of(const Data& data) { return data.is_tensor() ? data.tensor().dtype() : DType::F32; }
 
 class Stopwatch {
@@ -268,13 +270,13 @@ class Alignment {
           value.verdict = found->second.verdict;
           value.note = std::move(found->second.note);
         }
+        value.cause = std::move(found->second.cause);
       } else if (result_.kernels_alone) {
         value.verdict = ValueVerdict::Hidden;
         value.note.clear();
       }
       if (!value.entire) result_.hidden.push_back(value.node);
-      const bool diverges = value.verdict == ValueVerdict::Differ || value.verdict == ValueVerdict::Suspicious;
-      if (diverges && result_.first_divergent.empty()) result_.first_divergent = value.node.empty() ? value.name : value.node;
+      if (is_off(value.verdict) && result_.first_divergent.empty()) result_.first_divergent = value.node.empty() ? value.name : value.node;
       if (value.finite) finite.insert(value.name);
     }
     find_nonfinite(finite);
@@ -336,6 +338,12 @@ void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& pla
   if (inside(result.first_nonfinite, unfused.first_nonfinite)) {
     result.first_nonfinite = unfused.first_nonfinite;
     result.nonfinite_origin = unfused.nonfinite_origin;
+  }
+  for (AlignedValue& value : result.values) {
+    const auto known = std::ranges::find_if(unfused.values, [&](const AlignedValue& each) {
+      return each.cause && (each.node == value.node || inside(value.node, each.node));
+    });
+    if (is_off(value.verdict) && !value.cause && known != unfused.values.end()) value.cause = known->cause;
   }
 }
 

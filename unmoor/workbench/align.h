@@ -38,6 +38,7 @@ struct AlignedValue {
   ValueVerdict verdict =
       ValueVerdict::Hidden;  // Of the kernel alone; where the target has none to run, a dump, the worse of both.
   std::string note = {};     // What there is to add to it, in words.
+  std::optional<Cause> cause = std::nullopt;  // What the target does otherwise, where a search found it: of the first values that are off.
   double uncertainty = 0;    // Of an output: how far rounding alone may carry an element, root mean square; 0: not known.
 };
 
@@ -70,7 +71,7 @@ struct AlignResult {
 AlignResult align(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options);
 
 // Where a fused step is the first divergent or non-finite one: names the node inside it, from an alignment of the same two
-// without fusing.
+// without fusing. A fused step without a cause takes that of the node inside it.
 void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& plan);
 
 }  // namespace unmoor

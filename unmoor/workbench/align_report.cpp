@@ -1,4 +1,5 @@
 #include <fmt/format.h>
+#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <array>
@@ -11,6 +12,16 @@ namespace unmoor {
 namespace {
 
 using nlohmann::json;
+
+json cause_json(const Cause& cause) {
+  json hypotheses = json::array();
+  for (const Hypothesis& each : cause.hypotheses) {
+    hypotheses.push_back({{"id", each.id}, {"bits", measured(each.bits)}, {"excess", measured(each.excess)}});
+  }
+  return {{"id", cause.id},     {"text", cause.text}, {"advice", cause.advice},
+          {"bits", measured(cause.bits)}, {"excess", measured(cause.excess)}, {"also", cause.also},
+          {"with", cause.with.empty() ? json(nullptr) : json(cause.with)}, {"hypotheses", std::move(hypotheses)}};
+}
 
 json value_json(const AlignedValue& value) {
   const auto side = [](const std::optional<Metrics>& metrics, ValueVerdict verdict) {
@@ -27,7 +38,7 @@ json value_json(const AlignedValue& value) {
           {"entire", side(value.entire, value.entire_verdict)},
           {"verdict", name(value.verdict)},
           {"note", value.note},
-          {"cause", nullptr}};
+          {"cause", value.cause ? cause_json(*value.cause) : json(nullptr)}};
 }
 
 std::string error_text(const std::optional<Metrics>& metrics) {
@@ -81,6 +92,23 @@ std::string kernels_table(const std::vector<AlignedValue>& values) {
       notes += wrapped(fmt::format("{}: {}", shortened(value.node, 40), shortened(value.note, 160)));
   }
   return table.text() + notes;
+}
+
+// The causes that were found, each as a colleague would tell it, the worst first told by the tables above.
+std::string causes_text(const std::vector<AlignedValue>& values) {
+  std::string text;
+  for (const AlignedValue& value : values) {
+    if (!value.cause) continue;
+    const Cause& cause = *value.cause;
+    const Metrics& metrics = value.single ? *value.single : *value.entire;
+    std::string told = fmt::format("{} '{}': ", shortened(value.op, 30), shortened(value.node, 60));
+    if (metrics.excess_e) told += fmt::format("off by {:.2g} times what rounding explains. ", *metrics.excess_e);
+    told += fmt::format("{} ({}{}; with it the error is {:.2g} times what rounding explains.) {}", cause.text, cause.id,
+                        cause.with.empty() ? "" : " and " + cause.with, cause.excess, cause.advice);
+    if (!cause.also.empty()) told += fmt::format(" These inputs cannot tell it from {}.", fmt::join(cause.also, ", "));
+    text += wrapped(told);
+  }
+  return text;
 }
 
 }  // namespace
@@ -141,7 +169,7 @@ std::string AlignResult::text() const {
       text += wrapped(fmt::format("in {} '{}' is only defined to ±{:.1g}", name(value.dtype), shortened(value.name, 40),
                                   value.uncertainty / std::numbers::sqrt2));
   }
-  return text + kernels_table(values);
+  return text + kernels_table(values) + causes_text(values);
 }
 
 }  // namespace unmoor

@@ -5,6 +5,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/causes/region_cause.h"
 
 namespace unmoor {
 namespace {
@@ -196,7 +197,10 @@ void AlignSteps::judge(const StepInfo& step, const NamedData& given, std::span<c
   judging.both_round = std::ranges::any_of(
       expected, [](const Data& each) { return each && dtype_of(each) != DType::F64 && is_float(dtype_of(each)); });
   std::vector<Judgement> judged = judge_kernel(region ? &*region : nullptr, step.op, expected, found, judging);
-  if (region) judge_raised(step, given, places, expected, found, judging, judged);
+  if (region) {
+    judge_raised(step, given, places, expected, found, judging, judged);
+    name_causes(step, given, *region, expected, found, judged);
+  }
   for (size_t i = 0; i < judged.size(); ++i) {
     if (judged[i].verdict != ValueVerdict::Hidden) judgements_[step.outputs[places[i]]] = std::move(judged[i]);
   }
@@ -218,6 +222,28 @@ void AlignSteps::judge_raised(const StepInfo& step, const NamedData& given, cons
   std::vector<Judgement> others = judge_kernel(&*region, step.op, expected, found, judging);
   for (size_t i = 0; i < judged.size(); ++i) {
     if (is_off(judged[i]) && others[i].verdict == ValueVerdict::Explained) judged[i] = std::move(others[i]);
+  }
+}
+
+void AlignSteps::name_causes(const StepInfo& step, const NamedData& given, const Region& region, std::span<const Data> expected,
+                             std::span<const Data> found, std::vector<Judgement>& judged) {
+  const auto is_off = [](const Judgement& each) {
+    return each.verdict == ValueVerdict::Suspicious || each.verdict == ValueVerdict::Differ;
+  };
+  if (setting_.judging.tolerance || std::ranges::none_of(judged, is_off)) return;
+  std::vector<std::string> wanted;
+  for (const ValueId id : region.wanted) wanted.push_back(setting_.graph->name_of(id));
+  std::optional<Region> raised;
+  if (region.nodes.size() != 1) {
+    if (!raised_) raised_.emplace(*setting_.options.model, setting_.inputs, ModelGraph::Form::Raised);
+    raised = raised_->region(wanted, given);
+    if (!raised) return;
+  }
+  for (size_t i = 0; i < judged.size() && i < wanted.size(); ++i) {
+    if (!is_off(judged[i]) || causes_left_ == 0) continue;
+    --causes_left_;
+    if (setting_.options.progress) setting_.options.progress(cat("cause of ", step.node), 0, 0);
+    judged[i].cause = region_cause(raised ? *raised : region, i, expected[i], found[i]);
   }
 }
 

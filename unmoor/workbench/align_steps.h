@@ -56,6 +56,9 @@ class AlignSteps {
   void judge_raised(const StepInfo& step, const NamedData& given, const std::vector<size_t>& places,
                     std::span<const Data> expected, std::span<const Data> found, const JudgeOptions& judging,
                     std::vector<Judgement>& judged);
+  // Looks for the cause of what is off, for the first few values: each takes up to a minute or so.
+  void name_causes(const StepInfo& step, const NamedData& given, const Region& region, std::span<const Data> expected,
+                   std::span<const Data> found, std::vector<Judgement>& judged);
   std::vector<Data> expected_for(const StepInfo& step, const NamedData& given);
   void release(const std::string& name);
 
@@ -70,6 +73,7 @@ class AlignSteps {
   std::map<std::string, Judgement, std::less<>> judgements_;
   bool reference_runs_ = true;
   std::optional<ModelGraph> raised_;  // Made when it is first needed.
+  size_t causes_left_ = 5;  // To look for.
   double floor_ms_ = 0;
 };
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include "unmoor/workbench/causes/cause.h"
 #include "unmoor/workbench/compare.h"
 #include "unmoor/workbench/noise/floor.h"
 
@@ -20,6 +21,7 @@ struct Judgement {
   Metrics metrics;
   ValueVerdict verdict = ValueVerdict::Hidden;
   std::string note = {};  // What there is to add, in words: "16-bit arithmetic inside", or why there is no floor.
+  std::optional<Cause> cause = std::nullopt;  // Of what is not explained.
 };
 
 struct JudgeOptions {
