@@ -58,6 +58,19 @@ class Defects(ProgramTest):
             self.assertEqual((found["verdict"], found["first_divergent"]), ("differ", "block1.act"))
             self.assertIsNone(found["first_nonfinite"])
 
+    def test_the_cause_is_named(self):
+        """Of another engine's dump, which computed GELU by tanh where the model asks for erf."""
+        asked = models.block(self.folder / "asked.onnx", gelu="none")
+        computed = models.block(self.folder / "computed.onnx", gelu="tanh")
+        self.run_tool("run", computed, "--on", "cpu", "--dump", self.folder / "engine", *RANGE)
+        found = self.run_tool("align", asked, "--target", self.folder / "engine", *RANGE, status=1)
+        self.assertEqual(found["first_divergent"], "block1.act")
+        cause = next(each for each in found["values"] if each["node"] == "block1.act")["cause"]
+        self.assertEqual((cause["id"], cause["also"], cause["with"]), ("gelu-tanh", [], None))
+        self.assertLess(cause["excess"], 3)
+        self.assertGreater(cause["bits"], 30)
+        self.assertEqual(cause["hypotheses"][0]["id"], "gelu-tanh")
+
     def test_gelu_chain_in_tanh_form_is_the_first_divergent_node(self):
         dump = self.dump(gelu="erf-chain")
         for target in TARGETS:

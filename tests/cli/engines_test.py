@@ -67,7 +67,8 @@ class OnnxRuntime(EngineTest):
         path = models.block(self.folder / "m.onnx", gelu="erf-chain")
         for reference, target in (("ort:cpu", "cpu"), ("reference", "ort:cpu"), ("ort", "ort:cpu")):
             found = self.tool("align", path, "--reference", reference, "--target", target)
-            self.assertEqual((found["verdict"], found["target"]), ("match", target))
+            self.assertIn(found["verdict"], ("match", "explained"))
+            self.assertEqual(found["target"], target)
             self.assertGreater(sum(each["entire"] is not None for each in found["values"]), 8)
         self.assertIn("further outputs", " ".join(found["environment"]["notes"]))
         self.assertIn("CPUExecutionProvider", found["environment"]["versions"]["ort:cpu provider"])
@@ -240,7 +241,7 @@ def run(inputs, wanted=None):
     def test_two_functions_are_an_engine(self):
         path = models.block(self.folder / "m.onnx")
         name = self.engine(self.BODY)
-        self.assertEqual(self.tool("align", path, "--target", name)["verdict"], "match")
+        self.assertIn(self.tool("align", path, "--target", name)["verdict"], ("match", "explained"))
         self.assertEqual(len(self.tool("bench", path, "--on", f"{name},cpu", "--seconds", "0.1")["ratios"]), 1)
         self.assertIn("--fallback forbid", self.tool("run", path, "--on", name, "--fallback", "forbid", status=2)["reason"])
 
@@ -248,7 +249,7 @@ def run(inputs, wanted=None):
     def test_openvino_shows_its_values(self):
         path = models.block(self.folder / "m.onnx")
         found = self.tool("align", path, "--target", f"py:{EXAMPLES / 'openvino.py'}")
-        self.assertEqual(found["verdict"], "match")
+        self.assertIn(found["verdict"], ("match", "explained"))
         self.assertGreater(len(found["values"]), 5)
 
     def test_the_examples_say_what_they_need(self):
@@ -304,14 +305,14 @@ class PyTorch(EngineTest):
         for onnx in ("net.onnx", "old.onnx"):
             extra = [] if onnx == "net.onnx" else ["--set", f"torch.model={self.folder / 'net.pt2'}"]
             found = self.tool("align", self.folder / onnx, "--reference", "torch:cpu", "--target", "cpu", "--no-fuse", *extra)
-            self.assertEqual(found["verdict"], "match")
+            self.assertIn(found["verdict"], ("match", "explained"))
             self.assertGreaterEqual(len(self.values(found)), 3, found["environment"]["notes"])
             self.assertIn("are matched", " ".join(found["environment"]["notes"]))
 
     def test_a_function_that_returns_a_module_is_a_model(self):
         model = f"torch.model={self.folder / 'net.py'}:make"
         found = self.tool("align", self.folder / "net.onnx", "--reference", "torch:cpu", "--target", "cpu", "--no-fuse", "--set", model)
-        self.assertEqual(found["verdict"], "match")
+        self.assertIn(found["verdict"], ("match", "explained"))
         self.assertGreaterEqual(len(self.values(found)), 2)
         self.assertIn("has no function 'none'", self.tool("run", self.folder / "net.onnx", "--on", "torch:cpu", "--set", model.replace(":make", ":none"), status=2)["reason"])
 
@@ -332,7 +333,7 @@ class PyTorch(EngineTest):
         for spec in ("net.pt2", "net.py:make"):
             subprocess.run([PYTHON, script, spec, "there"], cwd=self.folder, check=True, capture_output=True)
             found = self.tool("align", self.folder / "net.onnx", "--reference", self.folder / "there", "--target", "cpu", "--no-fuse")
-            self.assertEqual(found["verdict"], "match")
+            self.assertIn(found["verdict"], ("match", "explained"))
             self.assertGreaterEqual(len(self.values(found)), 2)
 
 

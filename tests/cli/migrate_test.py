@@ -34,7 +34,8 @@ class Migrate(ProgramTest):
     def test_a_model_that_the_device_takes_whole_is_ready(self):
         for device in ("opencl", "cpu"):
             found = self.migrate(models.block(self.folder / "m.onnx", layers=1), "--to", device)
-            self.assertEqual((found["verdict"], found["align"]["verdict"]), ("ready", "match"), found["next"])
+            self.assertEqual(found["verdict"], "ready", found["next"])
+            self.assertIn(found["align"]["verdict"], ("match", "explained"))
             self.assertEqual(found["scan"]["platforms"][0]["native"], found["scan"]["platforms"][0]["nodes"])
 
     def test_a_model_with_refused_nodes_is_ready_with_limits_and_says_what_next(self):
@@ -82,7 +83,8 @@ class Migrate(ProgramTest):
     @unittest.skipUnless((MODELS / "ppocr2-cls.onnx").exists(), "the example models were not fetched")
     def test_a_trained_model(self):
         found = self.migrate(MODELS / "ppocr2-cls.onnx", "--to", "opencl", "--shapes", "x:1x3x48x192")
-        self.assertEqual((found["verdict"], found["align"]["verdict"]), ("ready", "match"), found["next"])
+        self.assertEqual(found["verdict"], "ready", found["next"])
+        self.assertIn(found["align"]["verdict"], ("match", "explained"))
 
 
 if __name__ == "__main__":

@@ -18,9 +18,14 @@ json cause_json(const Cause& cause) {
   for (const Hypothesis& each : cause.hypotheses) {
     hypotheses.push_back({{"id", each.id}, {"bits", measured(each.bits)}, {"excess", measured(each.excess)}});
   }
-  return {{"id", cause.id},     {"text", cause.text}, {"advice", cause.advice},
-          {"bits", measured(cause.bits)}, {"excess", measured(cause.excess)}, {"also", cause.also},
-          {"with", cause.with.empty() ? json(nullptr) : json(cause.with)}, {"hypotheses", std::move(hypotheses)}};
+  return {{"id", cause.id},
+          {"text", cause.text},
+          {"advice", cause.advice},
+          {"bits", measured(cause.bits)},
+          {"excess", measured(cause.excess)},
+          {"also", cause.also},
+          {"with", cause.with.empty() ? json(nullptr) : json(cause.with)},
+          {"hypotheses", std::move(hypotheses)}};
 }
 
 json value_json(const AlignedValue& value) {
@@ -94,6 +99,8 @@ std::string kernels_table(const std::vector<AlignedValue>& values) {
   return table.text() + notes;
 }
 
+std::string times_text(double times) { return times < 100 ? fmt::format("{:.2g}", times) : fmt::format("{:.0f}", times); }
+
 // The causes that were found, each as a colleague would tell it, the worst first told by the tables above.
 std::string causes_text(const std::vector<AlignedValue>& values) {
   std::string text;
@@ -102,9 +109,9 @@ std::string causes_text(const std::vector<AlignedValue>& values) {
     const Cause& cause = *value.cause;
     const Metrics& metrics = value.single ? *value.single : *value.entire;
     std::string told = fmt::format("{} '{}': ", shortened(value.op, 30), shortened(value.node, 60));
-    if (metrics.excess_e) told += fmt::format("off by {:.2g} times what rounding explains. ", *metrics.excess_e);
-    told += fmt::format("{} ({}{}; with it the error is {:.2g} times what rounding explains.) {}", cause.text, cause.id,
-                        cause.with.empty() ? "" : " and " + cause.with, cause.excess, cause.advice);
+    if (metrics.excess_e) told += fmt::format("off by {} times what rounding explains. ", times_text(*metrics.excess_e));
+    told += fmt::format("{} With that ({}{}) the error is {} times what rounding explains. {}", cause.text, cause.id,
+                        cause.with.empty() ? "" : " and " + cause.with, times_text(cause.excess), cause.advice);
     if (!cause.also.empty()) told += fmt::format(" These inputs cannot tell it from {}.", fmt::join(cause.also, ", "));
     text += wrapped(told);
   }
@@ -142,10 +149,10 @@ std::string AlignResult::text() const {
   const std::string tally =
       fmt::format("{} {}s match, {} are explained by rounding", count(ValueVerdict::Match), what, count(ValueVerdict::Explained));
   if (verdict == "differ") {
-    text += fmt::format("differ: {} of {} {} more than rounding explains ({} suspicious); {}\n", counted(bad, what), target,
-                        bad == 1 ? "is off by" : "are off by", count(ValueVerdict::Suspicious), tally);
+    text += wrapped(fmt::format("differ: {} of {} {} more than rounding explains ({} suspicious); {}", counted(bad, what), target,
+                                bad == 1 ? "is off by" : "are off by", count(ValueVerdict::Suspicious), tally));
   } else {
-    text += fmt::format("{}: {} agrees with {}; {}\n", verdict, target, reference, tally);
+    text += wrapped(fmt::format("{}: {} agrees with {}; {}", verdict, target, reference, tally));
   }
   const auto alone = std::ranges::count_if(values, [](const AlignedValue& value) { return value.single.has_value(); });
   if (const auto rest = std::ssize(values) - alone; kernels_alone && rest > 0) {

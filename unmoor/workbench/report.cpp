@@ -241,10 +241,38 @@ json head_view(const json& data, const json& words) {
           {"reason", reason == sentence ? "" : reason}};
 }
 
+// Of a model of thousands, all metrics of all values would be most of the file: then only what the page draws is kept, and it says so. The
+// others are in the tool's own JSON.
+json for_page(const json& data) {
+  constexpr size_t many_values = 1000;
+  constexpr std::array<std::string_view, 9> drawn{"max_abs",  "rel_l2",   "cosine",  "over",   "class_mismatch",
+                                                  "excess_e", "excess_p", "verdict", "problem"};
+  json out = data;
+  const auto align = out.find("align");
+  if (align == out.end() || !align->is_object() || !align->contains("values") || !(*align)["values"].is_array()) return out;
+  if ((*align)["values"].size() <= many_values) return out;
+  out["readings"]["layers"] = fmt::format("{} values: three metrics of each; all the others are what unmoor align --json prints.", (*align)["values"].size());
+  for (json& value : (*align)["values"]) {
+    if (!value.is_object()) continue;
+    for (const char* const side : {"single", "entire"}) {
+      if (!value.contains(side) || !value[side].is_object()) continue;
+      json kept = json::object();
+      for (const auto& [key, number] : value[side].items()) {
+        if (std::ranges::find(drawn, key) != drawn.end() && !number.is_null()) kept[key] = number;
+      }
+      value[side] = std::move(kept);
+    }
+    for (const char* const key : {"note", "cause"}) {
+      if (value.contains(key) && is_empty(value[key])) value.erase(key);
+    }
+  }
+  return out;
+}
+
 // JSON that no HTML parser takes for markup: "<" occurs only inside its strings.
 std::string script_safe(const json& data) {
   std::string out;
-  for (const char c : dump(data)) {
+  for (const char c : dump(for_page(data))) {
     if (c == '<') out += "\\u003c";
     else out += c;
   }

@@ -4,11 +4,12 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/noise/sampled.h"
 
 namespace unmoor {
 namespace {
 
-// The node's inputs: constants of the graph, and what was given.
+// The node's inputs, floats in float64: constants of the graph, and what was given.
 std::vector<Data> inputs_of(const Region& region, const Node& node) {
   std::vector<Data> inputs;
   for (const ValueId id : node.inputs) {
@@ -16,10 +17,10 @@ std::vector<Data> inputs_of(const Region& region, const Node& node) {
     if (id == no_value) {
       inputs.emplace_back();
     } else if (given != region.given.end()) {
-      inputs.push_back(given->second);
+      inputs.push_back(in_float64(given->second));
     } else {
       const auto& constant = region.graph->value(id).constant;
-      inputs.push_back(constant ? *constant : Data());
+      inputs.push_back(constant ? in_float64(*constant) : Data());
     }
   }
   return inputs;
@@ -29,7 +30,9 @@ std::vector<Data> inputs_of(const Region& region, const Node& node) {
 OpCall call_of(const Region& region, const Node& node, std::span<const Data> inputs) {
   OpCall call = call_for(*region.graph, node);
   for (size_t i = 0; i < inputs.size(); ++i) {
-    if (inputs[i] && call.constants[i] == nullptr) call.inputs[i] = type_of(inputs[i]);
+    if (!inputs[i]) continue;
+    call.inputs[i] = type_of(inputs[i]);
+    if (call.constants[i] != nullptr) call.constants[i] = &inputs[i].tensor();
   }
   call.outputs = infer_outputs(call);
   return call;
@@ -38,7 +41,8 @@ OpCall call_of(const Region& region, const Node& node, std::span<const Data> inp
 }  // namespace
 
 std::optional<Cause> region_cause(const Region& region, size_t output, const Data& exact, const Data& found) {
-  if (region.nodes.size() != 1 || !exact.is_tensor() || !found.is_tensor() || !is_float(exact.tensor().dtype())) return std::nullopt;
+  if (region.nodes.size() != 1 || !exact.is_tensor() || !found.is_tensor() || !is_float(exact.tensor().dtype()))
+    return std::nullopt;
   const Node& node = region.graph->node(region.nodes[0]);
   const auto place = std::ranges::find(node.outputs, region.wanted.at(output));
   if (place == node.outputs.end()) return std::nullopt;
