@@ -162,6 +162,8 @@ function hostile() {
   data.target = 'gpu:0';
   data.environment.versions[hostileNames[2]] = hostileNames[0];
   data.readings.growth = hostileNames[0];
+  data.sources = [{ file: hostileNames[0], tool: 'migrate', machine: 'Example 9000, 8 cores', date: '2026-01-09 10:20 UTC', shown: 'scan and align', left_out: `bench (${hostileNames[2]} is newer)` }, { file: 'b.json', tool: 'doctor', machine: '', date: '2026-01-08 10:20 UTC' }];
+  data.notes = [hostileNames[0], 'The verdict is older than a part.', 3];
   return data;
 }
 
