@@ -166,8 +166,10 @@ bool may_be_winograd(const Region& region) {
       const auto* list = found == node.attributes.end() ? nullptr : std::get_if<std::vector<int64_t>>(&found->second);
       return list == nullptr || std::ranges::all_of(*list, [](int64_t each) { return each == 1; });
     };
-    const bool is_three = type != nullptr && type->shape.rank() == 4 && type->shape[2] == 3 && type->shape[3] == 3;
-    return is_three && ones("strides") && ones("dilations");
+    if (type == nullptr || !type->shape.is_known() || type->shape.rank() < 3 || type->shape.rank() > 4 || !ones("strides")) return false;
+    const auto last = type->shape[type->shape.rank() - 1];
+    const auto before = type->shape.rank() == 4 ? type->shape[2] : 1;
+    return last == 3 && (before == 1 || (before == 3 && ones("dilations")));
   });
 }
 

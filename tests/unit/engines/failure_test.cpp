@@ -10,7 +10,7 @@ using testing::HasSubstr;
 using testing::Not;
 
 // A message as the engine writes it, and what must be read from it. Those of ONNX Runtime and PyTorch were recorded from 1.32
-// and 2.13; those of devices that are not here are as their projects' issues quote them.
+// and 2.13; those of devices that are not here are in the style of their projects, not recorded.
 struct Row {
   const char* name;
   const char* message;
