@@ -122,7 +122,15 @@ class Report(ProgramTest):
         migrated = result("migrate", verdict="ready", sentence="It runs.", target="opencl:0", bench={"runs": [], "ratios": [], "warnings": []}, schema=1)
         page = self.joined(self.store("m.json", migrated), self.store("a.json", align("differ", created="2026-02-01T00:00:00Z")))
         self.assertEqual((page["verdict"], page["sentence"]), ("ready", "It runs."))
+        self.assertEqual(len(page["notes"]), 1)
         self.assertRegex(page["notes"][0], "m.json; align is from elsewhere")
+        page = self.joined(self.store("m.json", migrated), self.store("b.json", bench(3, created="2026-02-01T00:00:00Z")))
+        self.assertEqual(page["figures"][0]["value"], "3 ms")
+        page = self.joined(self.store("m.json", migrated), self.store("b.json", bench(8, runner="opencl:0")), self.store("c.json", bench(2, created="2026-02-01T00:00:00Z")))
+        figure = page["figures"][0]
+        self.assertEqual((figure["value"], figure["state"]), ("8 ms", "warn"))  # The target's, not the fastest.
+        self.assertRegex(figure["note"], "opencl:0 · b; the fastest is cpu · c with 2 ms")
+        self.assertEqual(page["notes"], [])  # The migration's own runs are shown beside the newer ones.
 
     def test_a_result_without_a_date_has_its_files(self):
         path = self.store("a.json", bench(5, created=""))

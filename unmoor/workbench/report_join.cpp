@@ -130,6 +130,15 @@ class Join {
     return found;
   }
 
+  // In the order of the page.
+  static std::vector<std::string> ordered(const std::vector<std::string>& parts) {
+    std::vector<std::string> found;
+    for (const char* part : report_parts) {
+      if (std::ranges::find(parts, part) != parts.end()) found.emplace_back(part);
+    }
+    return found;
+  }
+
   static void append(json& to, const json& object, const char* name) {
     for (const json* item : items(object, name)) to.push_back(*item);
   }
@@ -224,7 +233,7 @@ class Join {
           if (text(*figure, "id") == part) figures.push_back(*figure);
         }
       }
-      if (migrated_ && i != *migrated_) newer.push_back(part);
+      if (migrated_ && i != *migrated_ && !(joined && has(*migrated_, part.c_str()))) newer.push_back(part);
     }
     page_["answers"] = std::move(answers);
     page_["figures"] = std::move(figures);
@@ -305,7 +314,7 @@ class Join {
                                   {"machine", each.machine},
                                   {"date", date},
                                   {"created", each.created},
-                                  {"shown", listed(shown_[i])},
+                                  {"shown", listed(ordered(shown_[i]))},
                                   {"left_out", listed(left_out_[i])}});
     }
   }
