@@ -19,6 +19,7 @@ Outcome doctor_command(const Options& options, nlohmann::json& json);
 DoctorResult doctor_result(const Options& options, nlohmann::json& json);  // doctor's result itself, for migrate.
 Outcome conformance_command(const Options& options, nlohmann::json& json);
 Outcome migrate_command(const Options& options, nlohmann::json& json);
+Outcome report_command(const Options& options, nlohmann::json& json);
 
 // Child processes of our own: `unmoor --worker…`. Returns the exit status.
 int worker_main(int argc, char** argv);

@@ -43,6 +43,7 @@ Outcome run_tool(const Options& options, json& result) {
   if (options.tool == "doctor") return doctor_command(options, result);
   if (options.tool == "conformance") return conformance_command(options, result);
   if (options.tool == "migrate") return migrate_command(options, result);
+  if (options.tool == "report") return report_command(options, result);
   fail(ErrorKind::Internal, "there is no tool '", options.tool, "'");
 }
 
@@ -70,9 +71,7 @@ Outcome guarded(const Options& options, json& result) {
       json page = result;
       page["status"] = outcome.status;
       page["reason"] = outcome.reason;
-      page["command"] = options.command_line;
-      page["created"] = now_text();
-      write_file(options.html, render_report(page));
+      write_file(options.html, render_report(report_document(std::move(page))));
       outcome.text += fmt::format("wrote {}\n", options.html);
     }
     return outcome;
@@ -115,6 +114,8 @@ int run(const Options& options) {
   json result = json::object();
   result["tool"] = options.tool;
   result["version"] = UNMOOR_VERSION;
+  result["created"] = now_text();
+  result["command"] = options.command_line;
   result["environment"] = {{"host", host_json()}, {"devices", json::array()}, {"versions", {{"unmoor", UNMOOR_VERSION}}}};
   const Outcome outcome = guarded(options, result);
   show_progress("", 0, 0);

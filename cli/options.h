@@ -41,6 +41,8 @@ struct Options {
   double seconds = 1;
   std::optional<double> atol = std::nullopt;
   std::optional<double> rtol = std::nullopt;
+  std::vector<std::string> results;   // report: files that hold results
+  bool open = false;                  // report: shows the page
   bool json = false;
   bool explain = false;
   bool kernels = false;

@@ -215,6 +215,15 @@ void add_catalog_tool(CLI::App& app, Options& options) {
   catalog.add_option("-o,--output", options.output, "import: the file to write; otherwise one in $UNMOOR_CATALOG or the config folder")->type_name("FILE");
 }
 
+void add_report_tool(CLI::App& app, Options& options) {
+  auto& report = add_tool(app, options, "report", "One page from stored results, made at different times or on different machines",
+                          "unmoor report migrate.json bench-laptop.json -o page.html")
+                     .results().tool();
+  report.add_option("FILE", options.results, "results of tools, as --json printed them; of one model")->required();
+  report.add_option("-o,--output", options.output, "the page to write")->type_name("FILE")->required();
+  report.add_flag("--open", options.open, "shows the page in a browser; where there is no display, only says where it lies");
+}
+
 void add_device_tools(CLI::App& app, Options& options) {
   add_tool(app, options, "doctor", "Which devices are here, or why not; each runs and checks a real operator", "unmoor doctor")
       .python().html().results().tool().add_flag("--kernels", options.kernels, "lists every device's kernels by operator, first those that are asked first");
@@ -245,6 +254,7 @@ std::optional<int> parse(int argc, char** argv, Options& options) {
   add_model_tools(app, options);
   add_catalog_tool(app, options);
   add_device_tools(app, options);
+  add_report_tool(app, options);
   try {
     app.parse(argc, argv);
   } catch (const CLI::ParseError& error) {

@@ -3,6 +3,7 @@ import { column, list, num, records, type Metrics } from './data';
 import { clip, digits, metric, percent, time, times } from './format';
 import { levelOf, type Page } from './page';
 import { statePill, stateOf } from './states';
+import { quoted } from './shell';
 import { reasonText, whyNot } from './sections/plan';
 import { verdictKind } from './sections/align';
 import { W, fill } from './words';
@@ -62,14 +63,6 @@ function timing(page: Page, node: number): HTMLElement | null {
   if (ms === null) return null;
   const rank = page.ms!.filter((other) => other !== null && other > ms).length + 1;
   return facts(W.time, [[W.one_run, time(ms)], [W.share, page.total ? percent(ms / page.total) : null], [W.rank, fill(W.of, { n: rank, all: page.graph.size })]]);
-}
-
-// A shell takes the text as it is, whatever is in it. A control character would act on the terminal that it is pasted into: bash reads it from digits.
-function quoted(text: string): string {
-  if (/^[\w./:@%+=,-]+$/.test(text)) return text;
-  if (!/[\x00-\x1f\x7f]/.test(text)) return `'${text.replace(/'/g, `'\\''`)}'`;
-  const digits = (control: string) => `\\x${control.charCodeAt(0).toString(16).padStart(2, '0')}`;
-  return `$'${text.replace(/['\\]/g, '\\$&').replace(/[\x00-\x1f\x7f]/g, digits)}'`;
 }
 
 export class Card {

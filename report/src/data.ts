@@ -40,6 +40,16 @@ export interface Copy {
   bytes?: Raw;
   ms?: Raw;
 }
+export interface Cause {
+  id?: string;
+  text?: string;
+  advice?: string;
+  bits?: Raw;
+  excess?: Raw;
+  also?: string[];
+  with?: string | null;
+  hypotheses?: { id?: string; bits?: Raw; excess?: Raw }[];
+}
 export interface Value {
   name?: string;
   node?: string | number;
@@ -48,6 +58,7 @@ export interface Value {
   single?: Metrics;
   entire?: Metrics;
   verdict?: string;
+  cause?: Cause | null;
 }
 export interface Run {
   runner?: string;
@@ -142,6 +153,13 @@ export function records<T extends object>(value: T[] | undefined | null): T[] {
   return list(value).filter((item) => typeof item === 'object' && !Array.isArray(item));
 }
 
+// A cause with texts where texts belong; null for what says nothing.
+function causeOf(value: any): Cause | null {
+  if (!value || typeof value !== 'object' || typeof value.id !== 'string') return null;
+  const text = (key: string) => (typeof value[key] === 'string' ? value[key] : undefined);
+  return { ...value, text: text('text'), advice: text('advice'), with: text('with') ?? null };
+}
+
 // The document with what the page reads as text or record made sure to be one.
 export function documentOf(json: string): Doc {
   const record = (value: any): any => (value && typeof value === 'object' && !Array.isArray(value) ? value : {});
@@ -153,7 +171,7 @@ export function documentOf(json: string): Doc {
   if (doc.model) texts(doc.model, 'path', 'fingerprint');
   if (doc.align) {
     texts(doc.align, 'reference', 'target');
-    doc.align.values = records(doc.align.values).map((item: any) => ({ ...item, single: record(item.single), entire: record(item.entire) }));
+    doc.align.values = records(doc.align.values).map((item: any) => ({ ...item, single: record(item.single), entire: record(item.entire), cause: causeOf(item.cause) }));
   }
   if (doc.bench) doc.bench.runs = records(doc.bench.runs).map((item: any) => ({ ...item, runner: String(item.runner ?? '?'), warm: record(item.warm) }));
   if (doc.scan) doc.scan.platforms = records(doc.scan.platforms).map((item: any) => ({ ...item, name: String(item.name ?? '?') }));

@@ -1,8 +1,8 @@
-import { mkdtempSync, writeFileSync } from 'node:fs';
-import { tmpdir } from 'node:os';
+import { writeFileSync } from 'node:fs';
 import { join } from 'node:path';
 import { pathToFileURL } from 'node:url';
 import { chromium } from 'playwright-core';
+import { pageFolder } from './folder.mjs';
 import { renderReport } from './render.mjs';
 
 export const startBrowser = () => chromium.launch({
@@ -10,12 +10,11 @@ export const startBrowser = () => chromium.launch({
   args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
 
-const folder = mkdtempSync(join(tmpdir(), 'unmoor-report-'));
 let number = 0;
 
 // Opens a document's page from disk and collects everything that goes wrong and everything that is asked for.
 export async function openPage(browser, data, { width = 1320, theme = 'light', script = true, hash = '', html = renderReport(data) } = {}) {
-  const file = join(folder, `${number++}.html`);
+  const file = join(pageFolder(), `${number++}.html`);
   writeFileSync(file, html);
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, javaScriptEnabled: script });
   const page = await context.newPage();

@@ -122,6 +122,20 @@ export function full({ blocks = 12, floor = false } = {}) {
   return data;
 }
 
+// The tanh form of Gelu, with a tie and a pair on other nodes, and a cause without numbers.
+function withCauses() {
+  const data = full({ blocks: 4 });
+  const ids = ['gelu-quick', 'silu-for-gelu', 'bias-dropped', 'float16-sums', 'bfloat16-inputs', 'truncated-weights', 'relu-for-gelu', 'scaled-by-half', 'transposed-weights', 'saturated', 'flushed-subnormals', 'constant-shift'];
+  const hypotheses = (id) => [{ id, bits: 5120, excess: 0.92 }, ...ids.map((one, i) => ({ id: one, bits: 400 - 40 * i - (i > 5 ? 900 : 0), excess: [38, 160, 420, 399, 402, 411, 2600, 1400, 'inf', 420, 421, 'nan'][i] }))];
+  const cause = (id, more) => ({ id, text: 'The target computes GELU by tanh, though the model asks for erf.', advice: 'Set approximate to none, or ask the vendor for the erf form.', bits: 5120, excess: 0.92, also: [], with: null, hypotheses: hypotheses(id), ...more });
+  data.align.values.filter((value) => value.op === 'Gelu').forEach((value, i) => {
+    value.single.excess_e = 420 - 40 * i;
+    value.cause = [cause('gelu-tanh'), cause('bias-dropped', { also: ['bias-wrong', 'shift-by-mean'] }), cause('gelu-tanh+float16-sums', { id: 'gelu-tanh', with: 'float16-sums', text: 'The target computes GELU by tanh, and sums in float16.' }),
+      { id: 'gelu-tanh', text: 'The target computes GELU by tanh.' }][i];
+  });
+  return data;
+}
+
 const only = (...keys) => Object.fromEntries(Object.entries(full()).filter(([key]) => ['schema', 'tool', 'version', 'model', 'environment', 'graph', 'target', ...keys].includes(key)));
 
 function lost() {
@@ -162,6 +176,8 @@ function hostile() {
   data.target = 'gpu:0';
   data.environment.versions[hostileNames[2]] = hostileNames[0];
   data.readings.growth = hostileNames[0];
+  data.sources = [{ file: hostileNames[0], tool: 'migrate', machine: 'Example 9000, 8 cores', date: '2026-01-09 10:20 UTC', shown: 'scan and align', left_out: `bench (${hostileNames[2]} is newer)` }, { file: 'b.json', tool: 'doctor', machine: '', date: '2026-01-08 10:20 UTC' }];
+  data.notes = [hostileNames[0], 'The verdict is older than a part.', 3];
   return data;
 }
 
@@ -183,5 +199,5 @@ function oneNode() {
 export const documents = {
   full: () => full(), floor: () => full({ floor: true }), large: () => full({ blocks: 200 }), 'one node': oneNode, nothing: () => ({}), 'empty lists': () => empty(full()),
   'not finite': lost, hostile, scan: () => ({ ...only('scan', 'answers'), answers: { scan: 'Yes.' } }), align: () => ({ ...only('align'), graph: undefined }), 'align with graph': () => only('align'),
-  bench: () => only('bench'), plan: () => only('plan'), profile: () => only('profile'), doctor: () => only('doctor'),
+  causes: withCauses, bench: () => only('bench'), plan: () => only('plan'), profile: () => only('profile'), doctor: () => only('doctor'),
 };

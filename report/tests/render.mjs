@@ -85,6 +85,8 @@ export function viewOf(data, words) {
     figures: figures.map((item) => ({ id: text(item.id), value: text(item.value), label: text(item.label), note: text(item.note),
       state: state(item.state), state_word: words.states[state(item.state)] })),
     next: list(data.next).map((item) => ({ text: text(item.text), command: text(item.command), effect: text(item.effect), see: text(item.see) })),
+    sources: list(data.sources).map((item) => Object.fromEntries(['file', 'tool', 'machine', 'date', 'shown', 'left_out'].map((key) => [key, text(item[key])]))),
+    has_sources: list(data.sources).length > 0, notes: (Array.isArray(data.notes) ? data.notes : []).filter((note) => typeof note === 'string').map((note) => ({ note })),
     sections, rail, missing_tools: missing,
   };
 }

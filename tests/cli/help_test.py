@@ -9,7 +9,7 @@ import models
 from program import UNMOOR, ProgramTest, unmoor
 
 ROOT = Path(__file__).resolve().parent.parent.parent
-TOOLS = ("migrate", "scan", "run", "align", "bench", "doctor", "conformance", "catalog")
+TOOLS = ("migrate", "scan", "run", "align", "bench", "doctor", "conformance", "catalog", "report")
 
 
 class Help(ProgramTest):

@@ -38,7 +38,7 @@ DTYPES = {"float32", "float16", "bfloat16", "float64", "int8", "uint8", "int16",
           "string", "float8e4m3fn", "float8e4m3fnuz", "float8e5m2", "float8e5m2fnuz", "float4e2m1", "int4", "uint4", "int2", "uint2",
           "complex64", "complex128"}
 REASONS = {"no-kernel", "dtype", "rank", "attribute", "layout", "size", "dynamic", "opset", "device-feature", "denied"}
-HEAD = {"tool": TEXT, "version": TEXT, "status": COUNT, "reason": TEXT,
+HEAD = {"tool": TEXT, "version": TEXT, "created": TEXT, "command": TEXT, "status": COUNT, "reason": TEXT,
         "environment": {"host": {"processor": TEXT, "cores": COUNT, "memory_bytes": COUNT, "system": TEXT}, "devices": [TEXT],
                         "versions": {"unmoor": TEXT}}}
 MODEL = {"model": {"path": TEXT, "fingerprint": TEXT, "inputs": [{"name": TEXT, "dtype": DTYPES, "shape": [(COUNT, TEXT)]}]}}

@@ -7,6 +7,8 @@
 #include <utility>
 #include <vector>
 
+#include "unmoor/workbench/report_data.h"
+
 namespace embedded {
 extern const std::string_view report_template_html;
 extern const std::string_view report_words_json;
@@ -22,30 +24,6 @@ using nlohmann::json;
 using Scopes = std::vector<const json*>;
 
 const json nothing;
-
-std::string dump(const json& value) { return value.dump(-1, ' ', false, json::error_handler_t::replace); }
-
-const json& member(const json& object, std::string_view name) {
-  if (!object.is_object()) return nothing;
-  const auto found = object.find(std::string(name));
-  return found == object.end() ? nothing : *found;
-}
-
-// The text with broken UTF-8 replaced; empty for anything but text.
-std::string text(const json& value) {
-  return value.is_string() ? json::parse(dump(value)).get<std::string>() : std::string();
-}
-
-std::string text(const json& object, std::string_view name) { return text(member(object, name)); }
-
-std::vector<const json*> items(const json& data, std::string_view name) {
-  std::vector<const json*> out;
-  const json& list = member(data, name);
-  if (!list.is_array()) return out;
-  for (const json& item : list)
-    if (item.is_structured()) out.push_back(&item);
-  return out;
-}
 
 const json& item_named(const std::vector<const json*>& list, std::string_view key, std::string_view name) {
   for (const json* item : list) {
@@ -189,6 +167,27 @@ json figure_views(const json& data, const json& words) {
   return out;
 }
 
+// The files that a joined page is made of.
+json source_views(const json& data) {
+  json out = json::array();
+  for (const json* source : items(data, "sources")) {
+    json view;
+    for (const char* key : {"file", "tool", "machine", "date", "shown", "left_out"}) view[key] = text(*source, key);
+    out.push_back(std::move(view));
+  }
+  return out;
+}
+
+json note_views(const json& data) {
+  json out = json::array();
+  const json& notes = member(data, "notes");
+  if (!notes.is_array()) return out;
+  for (const json& note : notes) {
+    if (note.is_string()) out.push_back({{"note", text(note)}});
+  }
+  return out;
+}
+
 json next_views(const json& data) {
   json out = json::array();
   for (const json* step : items(data, "next")) {
@@ -272,7 +271,7 @@ json for_page(const json& data) {
 // JSON that no HTML parser takes for markup: "<" occurs only inside its strings.
 std::string script_safe(const json& data) {
   std::string out;
-  for (const char c : dump(for_page(data))) {
+  for (const char c : dump_json(for_page(data))) {
     if (c == '<') out += "\\u003c";
     else out += c;
   }
@@ -289,6 +288,9 @@ std::string render_report(const json& data) {
   view["rail"] = rail_view(view["sections"], view["missing_tools"]);
   view["figures"] = figure_views(data, words);
   view["next"] = next_views(data);
+  view["sources"] = source_views(data);
+  view["notes"] = note_views(data);
+  view["has_sources"] = !view["sources"].empty();
   view["has_figures"] = !view["figures"].empty();
   view["has_next"] = !view["next"].empty();
   view["has_missing"] = !view["missing_tools"].empty();

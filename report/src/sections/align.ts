@@ -7,6 +7,7 @@ import { rowLabel } from '../graphchart';
 import type { Page } from '../page';
 import { table } from '../table';
 import { fill, W } from '../words';
+import { causes } from './cause';
 import { growth } from './growth';
 
 function hatch(marks: SVGGElement, path: string) {
@@ -89,5 +90,5 @@ function layers(page: Page): HTMLElement | null {
 
 export function align(page: Page): (HTMLElement | null)[] {
   if (!page.doc.align) return [];
-  return [growth(page), heat(page), layers(page)];
+  return [causes(page), growth(page), heat(page), layers(page)];
 }
