@@ -11,6 +11,7 @@
 #include "unmoor/runtime/session.h"
 #include "unmoor/workbench/compare.h"
 #include "unmoor/workbench/inputs.h"
+#include "unmoor/workbench/machine_facts.h"
 
 namespace unmoor {
 namespace {
@@ -121,6 +122,7 @@ json probe_backend(Backend& backend, const std::function<std::shared_ptr<Device>
     }
     result["devices"].push_back(std::move(device));
   }
+  result["mapped"] = mapped_libraries();
   return result;
 }
 
@@ -151,6 +153,7 @@ DoctorResult doctor(const std::vector<PlatformToProbe>& platforms, const ProbeIn
       const auto text = path.get<std::string>();
       result.libraries.push_back({std::filesystem::path(text).filename().string(), {text}, text});
     }
+    std::ranges::copy(found.at("mapped").get<std::vector<std::string>>(), std::back_inserter(result.mapped));
   }
   return result;
 }

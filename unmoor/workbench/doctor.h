@@ -12,7 +12,7 @@
 
 namespace unmoor {
 
-// Opens every device of a backend, runs an operator on it, waits for it and checks the result against the reference: the keys `devices` and `libraries`.
+// Opens every device of a backend, runs an operator on it, waits for it and checks the result against the reference: the keys `devices`, `libraries` and `mapped`.
 // Meant for a child process, since drivers crash. `host` is opened for what a device refuses.
 nlohmann::json probe_backend(Backend& backend, const std::function<std::shared_ptr<Device>()>& host);
 
@@ -46,6 +46,7 @@ struct DoctorResult {
   };
   std::vector<Found> devices;
   std::vector<Library> libraries;
+  std::vector<std::string> mapped = {};    // Files of all shared libraries that were mapped while devices ran; for the lock.
   std::vector<FoundEngine> engines = {};  // Filled by who knows the user's Python: find_engines.
 
   nlohmann::json to_json() const;
