@@ -29,8 +29,8 @@ def span(text):
     return [[re.sub(r"\.x$", "", first), re.sub(r"\.x$", "", last or first)]]
 
 
-def source_text(source):
-    parts = [str(source[key]) for key in ("repo", "what", "path", "commit", "date", "source") if source.get(key)]
+def source_text(source, *further):
+    parts = [str(source[key]) for key in ("repo", "what", "path", "commit", *further) if source.get(key)]
     return ", ".join(part[:10] if re.fullmatch(r"[0-9a-f]{40}", part) else part for part in parts)
 
 
@@ -49,8 +49,8 @@ class Stack:
         self.rules.append({"a": a, "when": when, "b": b, "fits": fits, "otherwise": otherwise, "source": source, "date": date, **more})
 
     def write(self, folder):
-        head = {"schema": 1, "stack": self.name, "title": self.title, "sources": self.sources, "notes": self.header["notes"],
-                "licence": self.header["licence"]}
+        head = {"schema": 1, "stack": self.name, "title": self.title, "sources": [source_text(each, "date") for each in self.header["sources"]],
+                "notes": self.header["notes"], "licence": self.header["licence"]}
         lines = [f"{json.dumps(key)}:{json.dumps(value, ensure_ascii=False)}" for key, value in head.items()]
         rules = [json.dumps(each, ensure_ascii=False, separators=(",", ":")) for each in self.rules]
         (folder / f"{self.name}.json").write_text("{" + ",\n".join(lines) + ',\n"rules":[\n' + ",\n".join(rules) + "\n]}\n")

@@ -26,6 +26,8 @@ DoctorResult doctor_result(const Options& options, nlohmann::json& result) {
   });
   show_progress("look for engines", 0, 0);
   found.engines = find_engines(options.python);
+  show_progress("compare versions", 0, 0);
+  found.pairs = judge_versions(version_facts(found.engines.front().python));
   result.update(found.to_json());
   for (const auto& device : found.devices) {
     if (device.state == "ready") result["environment"]["devices"].push_back(device.name);
@@ -74,6 +76,10 @@ Outcome doctor_command(const Options& options, nlohmann::json& result) {
   if (broken != found.devices.end()) {
     outcome.status = Status::finding;
     outcome.reason = cat(broken->name, " is broken: ", broken->reason);
+  }
+  if (!found.pairs.empty() && found.pairs[0].verdict == "does not") {
+    outcome.status = Status::finding;
+    outcome.reason = cat(found.pairs[0].a, " does not fit ", found.pairs[0].b, "; what would: ", found.pairs[0].would);
   }
   if (!options.lock.empty()) write_lock_file(options, found, outcome, result);
   if (locked) verify_lock_file(options, found, *locked, outcome, result);

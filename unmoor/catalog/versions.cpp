@@ -74,7 +74,9 @@ std::string in_words(const json& list) {
     } else if (each[0] == each[1] && !each[0].is_null()) {
       words = each[0].get<std::string>();
     } else if (each[0].is_string()) {
-      words = fmt::format("{} to {}", each[0].get<std::string>(), each[1].get<std::string>());
+      const bool shorter =
+          parts_of(each[1].get<std::string>()).size() < parts_of(each[0].get<std::string>()).size();  // 8.6 to 8.x
+      words = fmt::format("{} to {}{}", each[0].get<std::string>(), each[1].get<std::string>(), shorter ? ".x" : "");
     }
     text += fmt::format("{}{}", text.empty() ? "" : ", ", words);
   }
@@ -109,18 +111,21 @@ std::string source_of(const json& rule) {
   return fmt::format("{} ({})", rule["source"].get<std::string>(), rule["date"].get<std::string>());
 }
 
-// Versions of `a` that take this `b`, as the rules list them.
-std::string others(const VersionFact& a, const VersionFact& b, const Facts& facts) {
-  json versions = json::array();
+// Versions of `a` that take this `b`, as the rules list them, with what else each asks for.
+std::string others(const VersionFact& a, const VersionFact& b) {
+  std::vector<std::string> versions;
   for (const json& rule : all_rules()) {
-    if (rule["a"] == a.component && rule["b"] == b.component && is_given(rule, facts) && is_among(rule["fits"], b.version)) {
-      for (const json& each : rule["when"]) versions.push_back(each);
+    if (rule["a"] != a.component || rule["b"] != b.component || !is_among(rule["fits"], b.version)) continue;
+    std::string words = in_words(rule["when"]);
+    if (rule.contains("given")) {
+      for (const auto& [component, list] : rule["given"].items()) words += fmt::format(" with {} {}", component, in_words(list));
     }
+    if (std::ranges::find(versions, words) == versions.end()) versions.push_back(words);
   }
-  return in_words(versions);
+  return fmt::format("{}", fmt::join(versions, ", "));
 }
 
-std::string remedy(const VersionFact& a, const VersionFact& b, const std::vector<const json*>& rules, const Facts& facts) {
+std::string remedy(const VersionFact& a, const VersionFact& b, const std::vector<const json*>& rules) {
   std::string fits;
   std::string note;
   for (const json* const rule : rules) {
@@ -128,7 +133,7 @@ std::string remedy(const VersionFact& a, const VersionFact& b, const std::vector
     if (!words.empty()) fits += fmt::format("{}{}", fits.empty() ? "" : ", ", words);
     if (rule->contains("note")) note = (*rule)["note"].get<std::string>();
   }
-  const std::string other = others(a, b, facts);
+  const std::string other = others(a, b);
   return fmt::format(
       "{}{}{}{}", fits.empty() ? "" : fmt::format("with {} {}: {} {}", a.component, a.version, b.component, fits),
       other.empty() ? ""
@@ -136,29 +141,38 @@ std::string remedy(const VersionFact& a, const VersionFact& b, const std::vector
       note.empty() ? "" : "; ", note);
 }
 
-VersionPair judge(const VersionFact& a, const VersionFact& b, const Facts& facts) {
-  VersionPair pair{fmt::format("{} {}", a.component, a.version), fmt::format("{} {}", b.component, b.version), "unknown", "", ""};
-  std::vector<const json*> about;
-  bool denied = false;
+// The rules for this version of `a`. Those that ask for something else that is here, such as a plug-in, go before the general
+// ones.
+std::vector<const json*> rules_about(const VersionFact& a, const VersionFact& b, const Facts& facts) {
+  std::vector<const json*> general;
+  std::vector<const json*> special;
   for (const json& rule : all_rules()) {
     if (rule["a"] != a.component || rule["b"] != b.component || !is_among(rule["when"], a.version) || !is_given(rule, facts))
       continue;
-    about.push_back(&rule);
-    const bool refused = rule.contains("refused") && is_among(rule["refused"], b.version);
-    const bool fits = !refused && is_among(rule["fits"], b.version);
-    if (refused || fits) {
-      pair.verdict = refused ? "does not" : "fits";
-      pair.source = source_of(rule);
-      break;
-    }
-    denied = denied || rule["otherwise"] == "does not";
+    (rule.contains("given") ? special : general).push_back(&rule);
   }
-  if (pair.verdict == "unknown" && denied) {
+  return special.empty() ? general : special;
+}
+
+VersionPair judge(const VersionFact& a, const VersionFact& b, const Facts& facts) {
+  VersionPair pair{fmt::format("{} {}", a.component, a.version), fmt::format("{} {}", b.component, b.version), "unknown", "", ""};
+  const std::vector<const json*> rules = rules_about(a, b, facts);
+  const auto first = [&](const auto& holds) {
+    return std::ranges::find_if(rules, [&](const json* rule) { return holds(*rule); });
+  };
+  const auto none = rules.end();
+  auto decides = first([&](const json& rule) { return rule.contains("refused") && is_among(rule["refused"], b.version); });
+  if (decides != none) {
     pair.verdict = "does not";
-    const auto rule = std::ranges::find_if(about, [](const json* each) { return (*each)["otherwise"] == "does not"; });
-    pair.source = source_of(**rule);
+  } else if (decides = first([&](const json& rule) { return is_among(rule["fits"], b.version); }); decides != none) {
+    pair.verdict = "fits";
+  } else if (decides = first([](const json& rule) { return rule["otherwise"] == "does not"; }); decides != none) {
+    pair.verdict = "does not";
+  } else {
+    decides = rules.begin();
   }
-  if (pair.verdict == "does not") pair.would = remedy(a, b, about, facts);
+  if (decides != none) pair.source = source_of(**decides);
+  if (pair.verdict == "does not") pair.would = remedy(a, b, rules);
   return pair;
 }
 

@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "unmoor/catalog/versions.h"
 #include "unmoor/engines/engine.h"
 #include "unmoor/hal/device.h"
 #include "unmoor/workbench/result.h"
@@ -47,6 +48,7 @@ struct DoctorResult {
   std::vector<Found> devices;
   std::vector<Library> libraries;
   std::vector<std::string> mapped = {};    // Files of all shared libraries that were mapped while devices ran; for the lock.
+  std::vector<VersionPair> pairs = {};     // Filled by who knows the user's Python, too: judge_versions, those that do not fit first.
   std::vector<FoundEngine> engines = {};  // Filled by who knows the user's Python: find_engines.
 
   nlohmann::json to_json() const;

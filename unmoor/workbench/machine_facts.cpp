@@ -43,28 +43,6 @@ std::string system_text(const char* path) {
   return fs::exists(path, ignored) ? read_file(path) : std::string();
 }
 
-// What a command prints; empty if it cannot be started. Its end in `end`.
-std::string output_of(const std::vector<std::string>& command, const std::vector<std::string>& environment, double patience,
-                      std::string& end) {
-  std::string text;
-  try {
-    Child child(command, environment);
-    child.close_input();
-    std::array<std::byte, 65536> part{};
-    while (text.size() < most_output) {
-      const size_t got = child.read_some(part, patience);
-      if (got == 0) break;
-      text.append(reinterpret_cast<const char*>(part.data()), got);
-    }
-    const ChildEnd ended = child.finish(1);
-    end = ended.status == 0 && ended.signal == 0 ? "" : cat(ended.text(), "; it said: ", child.errors());
-  } catch (const Error& error) {
-    if (error.kind() == ErrorKind::Stopped) throw;
-    end = error.what();
-  }
-  return text;
-}
-
 // The value of KEY="VALUE" in /etc/os-release.
 std::string system_name() {
   std::istringstream lines(system_text("/etc/os-release"));
@@ -180,25 +158,6 @@ void add_libraries(Lock& lock, const DoctorResult& found) {
   }
 }
 
-// What an interpreter says of itself and its packages. Fails with Device.
-json python_facts(const std::string& python) {
-  std::string end;
-  const std::string output =
-      output_of({python, "-c", std::string(embedded::unmoor_workbench_machine_facts_py)}, {}, python_patience_s, end);
-  const size_t mark = output.rfind(packages_mark);
-  const json facts = mark == std::string::npos ? json() : json::parse(output.substr(mark + packages_mark.size()), nullptr, false);
-  const auto is_text = [](const json& object, const char* key) { return object.contains(key) && object[key].is_string(); };
-  const bool whole =
-      facts.is_object() && is_text(facts, "python") && is_text(facts, "path") && facts.contains("packages") &&
-      facts["packages"].is_array() && std::ranges::all_of(facts["packages"], [&](const json& each) {
-        return is_text(each, "name") && is_text(each, "version") && is_text(each, "path") && is_text(each, "sha256");
-      });
-  if (!whole)
-    fail(ErrorKind::Device, "'", python,
-         "' does not list its packages, and a lock without them says too little: ", end.empty() ? "it gave no list" : end);
-  return facts;
-}
-
 void add_engines(Lock& lock, const DoctorResult& found) {
   std::optional<std::string> python;
   for (const FoundEngine& engine : found.engines) {
@@ -220,6 +179,45 @@ void add_engines(Lock& lock, const DoctorResult& found) {
 }
 
 }  // namespace
+
+std::string output_of(const std::vector<std::string>& command, const std::vector<std::string>& environment, double patience,
+                      std::string& end) {
+  std::string text;
+  try {
+    Child child(command, environment);
+    child.close_input();
+    std::array<std::byte, 65536> part{};
+    while (text.size() < most_output) {
+      const size_t got = child.read_some(part, patience);
+      if (got == 0) break;
+      text.append(reinterpret_cast<const char*>(part.data()), got);
+    }
+    const ChildEnd ended = child.finish(1);
+    end = ended.status == 0 && ended.signal == 0 ? "" : cat(ended.text(), "; it said: ", child.errors());
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Stopped) throw;
+    end = error.what();
+  }
+  return text;
+}
+
+json python_facts(const std::string& python) {
+  std::string end;
+  const std::string output =
+      output_of({python, "-c", std::string(embedded::unmoor_workbench_machine_facts_py)}, {}, python_patience_s, end);
+  const size_t mark = output.rfind(packages_mark);
+  const json facts = mark == std::string::npos ? json() : json::parse(output.substr(mark + packages_mark.size()), nullptr, false);
+  const auto is_text = [](const json& object, const char* key) { return object.contains(key) && object[key].is_string(); };
+  const bool whole =
+      facts.is_object() && is_text(facts, "python") && is_text(facts, "path") && facts.contains("packages") &&
+      facts["packages"].is_array() && std::ranges::all_of(facts["packages"], [&](const json& each) {
+        return is_text(each, "name") && is_text(each, "version") && is_text(each, "path") && is_text(each, "sha256");
+      });
+  if (!whole)
+    fail(ErrorKind::Device, "'", python,
+         "' does not list its packages, and a lock without them says too little: ", end.empty() ? "it gave no list" : end);
+  return facts;
+}
 
 std::vector<std::string> mapped_libraries() {
   std::istringstream lines(system_text("/proc/self/maps"));
