@@ -1,6 +1,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
@@ -60,14 +61,17 @@ const LockComponent* package_of_engine(const LockComponent& engine, const Lock& 
   return found == locked.components.end() ? nullptr : &*found;
 }
 
+// A lock may be anybody's file: what would be an option of pip or apt-get there is no package.
+bool is_package(const std::string& name) { return !name.empty() && std::isalnum(static_cast<unsigned char>(name[0])) != 0; }
+
 std::string command_for(const LockComponent& wanted, const Lock& locked, const ByName& here) {
   const std::string kind = kind_of(wanted.name);
-  if (kind == "package") return pip_command(rest_of(wanted.name), wanted.version, here);
+  if (kind == "package") return is_package(rest_of(wanted.name)) ? pip_command(rest_of(wanted.name), wanted.version, here) : "";
   if (kind == "engine") {
     const LockComponent* const package = package_of_engine(wanted, locked);
     return package == nullptr ? "" : pip_command(rest_of(package->name), package->version, here);
   }
-  return wanted.package.empty() ? "" : fmt::format("sudo apt-get install {}", shell_word(wanted.package));
+  return !is_package(wanted.package) ? "" : fmt::format("sudo apt-get install {}", shell_word(wanted.package));
 }
 
 std::string detail_for(const LockComponent& wanted, const LockComponent& found) {

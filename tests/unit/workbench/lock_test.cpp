@@ -35,6 +35,13 @@ TEST(Lock, a_library_is_mended_by_its_package) {
   EXPECT_EQ(found[0].command, "sudo apt-get install libx1=1.0-2");
 }
 
+TEST(Lock, an_option_is_no_package) {
+  const auto found = compare_locks(
+      lock_of({{"package --index-url=x", "1", "", "", ""}, {"library libx.so", "1", "/x", "", "--fix=1"}}), lock_of({}), {});
+  ASSERT_EQ(found.size(), 2U);
+  EXPECT_EQ(found[0].command + found[1].command, "");
+}
+
 TEST(Lock, paths_are_not_compared) {
   EXPECT_TRUE(compare_locks(lock_of({{"python", "3", "/a", "", ""}}), lock_of({{"python", "3", "/b", "", ""}}), {}).empty());
 }
