@@ -225,8 +225,15 @@ void add_report_tool(CLI::App& app, Options& options) {
 }
 
 void add_device_tools(CLI::App& app, Options& options) {
-  add_tool(app, options, "doctor", "Which devices are here, or why not; each runs and checks a real operator", "unmoor doctor")
-      .python().html().results().tool().add_flag("--kernels", options.kernels, "lists every device's kernels by operator, first those that are asked first");
+  auto& doctor = add_tool(app, options, "doctor", "Which devices are here, or why not; each runs and checks a real operator", "unmoor doctor --lock unmoor.lock")
+                     .python().html().results().tool();
+  doctor.add_flag("--kernels", options.kernels, "lists every device's kernels by operator, first those that are asked first");
+  auto* const lock = doctor.add_option("--lock", options.lock,
+                                       "writes what decides here: Unmoor, system, processor, devices, drivers, libraries, engines and their Python "
+                                       "packages, with hashes; requirements.txt beside it");
+  lock->type_name("FILE");
+  doctor.add_option("--verify", options.verify, "names what differs here from such a file, the worst first, and the commands that would mend it; status 1 if anything does")
+      ->type_name("FILE")->excludes(lock);
   auto& conformance = add_tool(app, options, "conformance", "Every operator's cases on a device against the reference",
                                "unmoor conformance --on opencl --op Softmax,MatMul")
                           .on("cpu").settings().threads().results().tool();

@@ -1,11 +1,14 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 #include "cli/command.h"
 #include "cli/devices.h"
 #include "unmoor/base/error.h"
 #include "unmoor/runtime/worker.h"
 #include "unmoor/workbench/doctor.h"
+#include "unmoor/workbench/lock.h"
+#include "unmoor/workbench/machine_facts.h"
 
 namespace unmoor::cli {
 
@@ -23,6 +26,8 @@ DoctorResult doctor_result(const Options& options, nlohmann::json& result) {
   });
   show_progress("look for engines", 0, 0);
   found.engines = find_engines(options.python);
+  show_progress("compare versions", 0, 0);
+  found.pairs = judge_versions(version_facts(found.engines.front().python));
   result.update(found.to_json());
   for (const auto& device : found.devices) {
     if (device.state == "ready") result["environment"]["devices"].push_back(device.name);
@@ -30,7 +35,36 @@ DoctorResult doctor_result(const Options& options, nlohmann::json& result) {
   return found;
 }
 
+namespace {
+
+void write_lock_file(const Options& options, const DoctorResult& found, Outcome& outcome, nlohmann::json& result) {
+  show_progress("hash what was used", 0, 0);
+  const Lock lock = lock_of_machine(found, UNMOOR_VERSION);
+  write_lock(options.lock, lock);
+  result["lock"] = lock_json(lock);
+  result["lock"]["path"] = options.lock;
+  result["lock"]["requirements"] = requirements_path(options.lock);
+  outcome.text += cat("wrote ", options.lock, " (", counted(lock.components.size(), "component"), ") and ", requirements_path(options.lock), "\n");
+}
+
+void verify_lock_file(const Options& options, const DoctorResult& found, const Lock& locked, Outcome& outcome, nlohmann::json& result) {
+  show_progress("hash what was used", 0, 0);
+  const auto differences = compare_locks(locked, lock_of_machine(found, UNMOOR_VERSION), absent_reasons(found, locked));
+  result["lock"] = {{"path", options.verify}, {"created", locked.created}, {"components", locked.components.size()}};
+  result["differences"] = differences_json(differences);
+  outcome.text += cat("\n", differences.empty() ? "nothing differs" : counted(differences.size(), "difference"), " from ", options.verify, " of ", locked.created, "\n",
+                      differences_text(differences));
+  if (differences.empty()) return;
+  outcome.status = Status::finding;
+  outcome.reason = cat(counted(differences.size(), "difference"), " from ", options.verify, ", first ", differences[0].name, ": locked ",
+                       differences[0].locked.empty() ? "none" : differences[0].locked, ", here ", differences[0].here.empty() ? "none" : differences[0].here);
+}
+
+}  // namespace
+
 Outcome doctor_command(const Options& options, nlohmann::json& result) {
+  std::optional<Lock> locked;
+  if (!options.verify.empty()) locked = read_lock(options.verify);
   const DoctorResult found = doctor_result(options, result);
   Outcome outcome;
   outcome.text = found.text();
@@ -43,6 +77,12 @@ Outcome doctor_command(const Options& options, nlohmann::json& result) {
     outcome.status = Status::finding;
     outcome.reason = cat(broken->name, " is broken: ", broken->reason);
   }
+  if (!found.pairs.empty() && found.pairs[0].verdict == "does not") {
+    outcome.status = Status::finding;
+    outcome.reason = cat(found.pairs[0].a, " does not fit ", found.pairs[0].b, "; what would: ", found.pairs[0].would);
+  }
+  if (!options.lock.empty()) write_lock_file(options, found, outcome, result);
+  if (locked) verify_lock_file(options, found, *locked, outcome, result);
   return outcome;
 }
 

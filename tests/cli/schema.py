@@ -68,7 +68,7 @@ BENCH = {"runs": [{"runner": TEXT, "threads": COUNT, "batch": COUNT, "load_ms": 
                    "warm": {"count": COUNT, **dict.fromkeys(["p50", "p90", "p99", "min", "mean", "cv"], NUMBER)}, "peak_bytes": COUNT}],
          "ratios": [{"a": TEXT, "b": TEXT, "median": NUMBER, "low": NUMBER, "high": NUMBER}], "warnings": [TEXT]}
 DOCTOR = {"devices": [{"name": TEXT, "backend": TEXT, "state": {"ready", "absent", "broken"}, "reason": TEXT, "check_ms": NUMBER, "versions": dict}],
-          "engines": [dict], "pairs": [{"a": TEXT, "b": TEXT, "verdict": TEXT, "source": TEXT}],
+          "engines": [dict], "pairs": [{"a": TEXT, "b": TEXT, "verdict": {"fits", "does not", "unknown"}, "source": TEXT, "would": TEXT}],
           "libraries": [{"name": TEXT, "paths": [TEXT], "used": TEXT}]}
 CONFORMANCE = {"device": TEXT, "passed": COUNT, "failed": COUNT, "refused": COUNT, "generic": COUNT,
                "cases": [{"case": TEXT, "verdict": {"passed", "failed", "refused"}, "detail": TEXT}]}

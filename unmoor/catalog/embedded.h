@@ -11,5 +11,6 @@ struct EmbeddedFacts {
   std::string_view text;
 };
 const std::vector<EmbeddedFacts>& embedded_facts();
+const std::vector<EmbeddedFacts>& embedded_versions();  // Of data/catalog/versions.
 
 }  // namespace unmoor

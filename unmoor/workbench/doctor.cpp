@@ -11,6 +11,7 @@
 #include "unmoor/runtime/session.h"
 #include "unmoor/workbench/compare.h"
 #include "unmoor/workbench/inputs.h"
+#include "unmoor/workbench/machine_facts.h"
 
 namespace unmoor {
 namespace {
@@ -121,6 +122,7 @@ json probe_backend(Backend& backend, const std::function<std::shared_ptr<Device>
     }
     result["devices"].push_back(std::move(device));
   }
+  result["mapped"] = mapped_libraries();
   return result;
 }
 
@@ -151,6 +153,7 @@ DoctorResult doctor(const std::vector<PlatformToProbe>& platforms, const ProbeIn
       const auto text = path.get<std::string>();
       result.libraries.push_back({std::filesystem::path(text).filename().string(), {text}, text});
     }
+    std::ranges::copy(found.at("mapped").get<std::vector<std::string>>(), std::back_inserter(result.mapped));
   }
   return result;
 }
@@ -165,6 +168,9 @@ json DoctorResult::to_json() const {
     result["engines"].push_back({{"name", engine.name}, {"state", engine.state}, {"reason", engine.reason}, {"version", engine.version},
                                  {"runners", engine.runners}, {"python", engine.python}, {"versions", engine.versions}});
   }
+  for (const VersionPair& pair : pairs) {
+    result["pairs"].push_back({{"a", pair.a}, {"b", pair.b}, {"verdict", pair.verdict}, {"source", pair.source}, {"would", pair.would}});
+  }
   for (const Library& library : libraries) {
     result["libraries"].push_back({{"name", library.name}, {"paths", library.paths}, {"used", library.used}});
   }
@@ -173,6 +179,9 @@ json DoctorResult::to_json() const {
 
 std::string DoctorResult::text() const {
   std::string text;
+  for (const VersionPair& pair : pairs) {
+    if (pair.verdict == "does not") text += wrapped(fmt::format("{} does not fit {}; what would: {}; says {}", pair.a, pair.b, pair.would, pair.source));
+  }
   for (const Found& device : devices) {
     if (device.state == "ready") {
       text += fmt::format("{:<11} ready   {} (checked in {:.3f} ms)\n", device.name, device.hardware, device.check_ms);
@@ -189,6 +198,10 @@ std::string DoctorResult::text() const {
     text += wrapped(fmt::format("{:<11} {:<7} {}", engine.name, engine.state, engine.state == "ready" ? fmt::format("{}, runs{} in {}", engine.version, runners, engine.python) : engine.reason));
   }
   for (const Library& library : libraries) text += fmt::format("library     {} is {}\n", library.name, library.used);
+  for (const VersionPair& pair : pairs) {
+    if (pair.verdict == "fits") text += wrapped(fmt::format("{} fits {}", pair.a, pair.b));
+    if (pair.verdict == "unknown") text += wrapped(fmt::format("{} with {}: unknown, no source tells", pair.a, pair.b));
+  }
   return text;
 }
 

@@ -6,13 +6,14 @@
 #include <string>
 #include <vector>
 
+#include "unmoor/catalog/versions.h"
 #include "unmoor/engines/engine.h"
 #include "unmoor/hal/device.h"
 #include "unmoor/workbench/result.h"
 
 namespace unmoor {
 
-// Opens every device of a backend, runs an operator on it, waits for it and checks the result against the reference: the keys `devices` and `libraries`.
+// Opens every device of a backend, runs an operator on it, waits for it and checks the result against the reference: the keys `devices`, `libraries` and `mapped`.
 // Meant for a child process, since drivers crash. `host` is opened for what a device refuses.
 nlohmann::json probe_backend(Backend& backend, const std::function<std::shared_ptr<Device>()>& host);
 
@@ -46,6 +47,8 @@ struct DoctorResult {
   };
   std::vector<Found> devices;
   std::vector<Library> libraries;
+  std::vector<std::string> mapped = {};    // Files of all shared libraries that were mapped while devices ran; for the lock.
+  std::vector<VersionPair> pairs = {};     // Filled by who knows the user's Python, too: judge_versions, those that do not fit first.
   std::vector<FoundEngine> engines = {};  // Filled by who knows the user's Python: find_engines.
 
   nlohmann::json to_json() const;
