@@ -105,7 +105,7 @@ std::string outlook_text(const ScannedPlatform& platform, double total_flop, dou
     text += link > 0 ? fmt::format(", {} ms. ", short_number(1e3 * platform.copied_bytes / link)) : ". ";
   }
   if (platform.effort_high > 0) {
-    text += fmt::format("Work: {} days, {}; decided by ", days_text(platform), scale_of(platform.effort_high));
+    text += fmt::format("Work: {} ({} days); decided by ", scale_of(platform.effort_high), days_text(platform));
     for (size_t i = 0; i < platform.effort.size() && i < 3; ++i) {
       const ScanEffort& each = platform.effort[i];
       const std::string more = brief ? "" : fmt::format(", '{}': {}", shortened(each.first, 30), each.why);
