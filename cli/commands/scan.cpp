@@ -80,7 +80,8 @@ std::optional<Graph> typed_for(const Lab& lab, const Wanted& on) {
   try {
     return lab.typed();
   } catch (const Error& error) {
-    if (!on.devices.empty()) throw;
+    const bool is_users = error.kind() == ErrorKind::InvalidArgument && !lab.options().shapes.empty();
+    if (!on.devices.empty() || is_users || !is_misfit(error)) throw;
     show_note(
         cat("types are those that the file declares, since these sizes do not fit; give others with --shapes: ", error.what()));
     return std::nullopt;
@@ -95,6 +96,8 @@ Outcome scan_command(const Options& options, nlohmann::json& result) {
   ScanResult found;
   found.memory = parse_bytes(options.memory, "--memory");
   found.link_bytes = parse_bytes(options.link, "--link");
+  if (found.link_bytes > 0 && (!options.nodes.empty() || !options.ops.empty()))
+    fail(ErrorKind::InvalidArgument, "--link is about the copies of a whole model; leave out --node and --op");
   const Lab lab(options);
   show_note(lab.note());
   result["model"] = model_json(lab.model(), nullptr);
@@ -111,6 +114,9 @@ Outcome scan_command(const Options& options, nlohmann::json& result) {
     add_versions(result, plan);
   }
   for (auto& platform : scan_catalog(nodes, catalog, on.platforms, scan_options)) found.platforms.push_back(std::move(platform));
+  if (!inferred && (found.memory > 0 || found.link_bytes > 0))
+    fail(ErrorKind::InvalidArgument, "--memory and --link need the sizes of values, which the shapes that were tried do not give; give others with "
+         "--shapes, or leave these flags out");
   if (inferred) found.facts = model_facts(lab.model().graph, typed, nodes);
   if (options.json || !options.html.empty()) result.update(found.to_json());
   if (!options.html.empty()) result["scan"] = report_json(result);

@@ -90,6 +90,22 @@ class Scan(ProgramTest):
         for flag in (["--memory", "x"], ["--memory", "-1"], ["--link", "1Q"], ["--memory", "inf"]):
             self.run_tool("scan", model, *flag, status=2)
 
+    def test_flags_that_could_not_tell_anything_are_refused(self):
+        model = models.block(self.folder / "m.onnx")
+        found = self.run_tool("scan", model, "--on", "cpu", "--link", "1G", "--memory", "16G")
+        self.assertEqual(found["platforms"][0]["copy_ms"], 0)
+        self.assertIn("Copies for what the host takes: 0 B a run, 0 ms", " ".join(unmoor("scan", model, "--on", "cpu", "--link", "1G").out.split()))
+        self.assertIn("--link", self.run_tool("scan", model, "--on", "ort-cuda", "--link", "1G", "--op", "MatMul", status=2)["reason"])
+        odd = models.misfit(self.folder / "odd.onnx")
+        for flag in ("--memory", "--link"):
+            self.assertIn(flag, self.run_tool("scan", odd, "--on", "ort-cpu", flag, "1G", status=2)["reason"])
+
+    def test_without_inferred_types_no_value_counts_as_a_constant(self):
+        odd = models.misfit(self.folder / "odd.onnx")  # A Slice whose starts are an input of the model, behind an addition of no size.
+        found = self.run_tool("scan", odd, "--on", "ort-coreml", "--op", "Slice", status=1)
+        self.assertEqual([(each["state"], each["reason"]) for each in found["nodes"]], [("fallback", "dynamic")])
+        self.assertIn("dimensions", self.run_tool("scan", odd, "--on", "ort-coreml", "--shapes", "x:4", status=2)["reason"])
+
     def test_an_operator_nobody_knows_is_told_by_every_platform(self):
         found = self.scanned(models.mystery(self.folder / "m.onnx"), "ort-cpu,mnn,torch-npu")
         states = {each["platform"]: each["state"] for each in found["nodes"] if each["node"] == "strange"}
