@@ -200,9 +200,9 @@ def platforms(facts):
 
     unlisted = "not in the list, which may be incomplete: it falls back to the CPU or raises"
     head = {**native.header, "platform": "NVIDIA GPU, PyTorch CUDA eager", "vendor": "NVIDIA"}
-    family("torch-cuda", head, [("2.6.0", cuda(native), opinfo(native, "cuda"))], "unsupported", "PyTorch has no such function")
+    family("torch-cuda", head, [("2.6.0", cuda(native), opinfo(native, "cuda"))], "unknown", "PyTorch 2.6 has no such function")
     head, _, exceptions = read(facts, "rocm_aten", native)
-    family("torch-rocm", head, [("2.6.0", cuda(native, exceptions), opinfo(native, "rocm"))], "unsupported", "PyTorch has no such function")
+    family("torch-rocm", head, [("2.6.0", cuda(native, exceptions), opinfo(native, "rocm"))], "unknown", "PyTorch 2.6 has no such function")
     head, listed, _ = read(facts, "ascend_torch_npu", native)
     releases = [each["op_plugin"] for each in head["releases"]]
     family("torch-npu", head, [(release, npu(native, listed, release, releases), None) for release in reversed(releases)], "unknown", "PyTorch 2.6 has no such function")

@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace unmoor {
 namespace {
@@ -48,7 +49,32 @@ std::string data_dtype(const CatalogQuestion& question) {
 
 }  // namespace
 
+namespace {
+
+// All overloads that a model can call, where nobody wrote which: answers that differ are one condition.
+CatalogAnswer answer_of_any(const Facts& facts, const json& entry, const CatalogQuestion& question, CallRole role) {
+  const std::string base = question.op.substr(0, question.op.size() - 2);
+  std::optional<CatalogAnswer> first;
+  std::string listed;
+  bool differ = false;
+  for (const auto& [overload, answer] : entry.items()) {
+    if (overload.find("dimname") != std::string::npos || overload == "out" || overload.ends_with("_out")) continue;
+    CatalogQuestion each = question;
+    each.op = overload.empty() ? base : fmt::format("{}.{}", base, overload);
+    CatalogAnswer found = answer_of_overload(facts, entry, each, role);
+    listed += fmt::format("{}{} {}", listed.empty() ? "" : ", ", each.op, name(found.claim));
+    if (!first) first = std::move(found);
+    else differ = differ || found.claim != first->claim;
+  }
+  if (!first) return {Claim::Unknown, "no-kernel", fmt::format("{}: no overload is listed", base), facts.source(0)};
+  if (differ) return {Claim::Constrained, "attribute", fmt::format("its arguments decide: {}", listed), first->source};
+  return *std::move(first);
+}
+
+}  // namespace
+
 CatalogAnswer answer_of_overload(const Facts& facts, const json& entry, const CatalogQuestion& question, CallRole role) {
+  if (question.op.ends_with(".*") && entry.is_object()) return answer_of_any(facts, entry, question, role);
   const std::string& function = question.op;
   const size_t dot = function.find('.');
   const std::string overload = dot == std::string::npos ? "" : function.substr(dot + 1);

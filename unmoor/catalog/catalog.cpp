@@ -43,22 +43,6 @@ bool fits(std::string_view version, std::string_view wanted) {
   return version.size() == wanted.size() || version[wanted.size()] == '.' || version[wanted.size()] == '-';
 }
 
-int badness(Claim claim) {
-  switch (claim) {
-    case Claim::Native:
-      return 0;
-    case Claim::Constrained:
-      return 1;
-    case Claim::Unknown:
-      return 2;
-    case Claim::Fallback:
-      return 3;
-    case Claim::Unsupported:
-      return 4;
-  }
-  return 4;
-}
-
 }  // namespace
 
 bool older_version(std::string_view a, std::string_view b) {
@@ -226,7 +210,8 @@ CatalogAnswer Catalog::own_answer(const Facts& facts, const CatalogQuestion& que
     found.source = fmt::format("{}; {}", facts.source(0), found.source);
     return found;
   }
-  return facts.header().vocabulary == "aten" ? calls_answer(facts, question, CallRole::Whole) : onnx_answer(facts, question);
+  if (facts.header().vocabulary == "aten") return calls_answer(facts, question, CallRole::Whole);
+  return question.op.find("::") == std::string::npos ? onnx_answer(facts, question) : exported_answer(facts, question, 0);
 }
 
 CatalogAnswer Catalog::onnx_answer(const Facts& facts, const CatalogQuestion& question) const {
@@ -257,43 +242,6 @@ CatalogAnswer Catalog::onnx_answer(const Facts& facts, const CatalogQuestion& qu
             found.source};
   }
   return found;
-}
-
-CatalogAnswer Catalog::calls_answer(const Facts& facts, const CatalogQuestion& question, CallRole role) const {
-  if (question.op.find("::") != std::string::npos) {
-    const auto [at, found] = entry(facts, question.op.substr(0, question.op.find('.')));
-    const Claim absent = facts.header().absent == "unsupported" ? Claim::Unsupported : Claim::Unknown;
-    if (found.is_null())
-      return {absent, "no-kernel", fmt::format("{}: {}", question.op, facts.header().absent_why), facts.source(0)};
-    return answer_of_overload(at == nullptr ? facts : *at, found, question, role);
-  }
-  const auto map = open("onnx_aten");
-  const json form = map == nullptr ? json() : map->entry(question.op);
-  if (form.is_null())
-    return {Claim::Unknown, "no-kernel", "no form of it in ATen calls is known", map == nullptr ? "" : map->source(0)};
-  CatalogAnswer worst{Claim::Native, "", form.value("note", std::string()), facts.source(0)};
-  if (form.contains("control_flow") && facts.header().static_graph) {
-    worst = {Claim::Constrained, "dynamic", "control flow stays in Python and breaks the graph", facts.source(0)};
-  }
-  const size_t count = form.value("calls", json::array()).size() + form.value("sometimes", json::array()).size();
-  const CallRole part = count == 1 ? CallRole::Whole : CallRole::Part;
-  const auto answer_to = [&](const json& call) {
-    return calls_answer(facts, {call.get<std::string>(), 0, question.inputs, question.outputs, {}}, part);
-  };
-  for (const json& call : form.value("calls", json::array())) {
-    if (CatalogAnswer found = answer_to(call); badness(found.claim) > badness(worst.claim)) worst = std::move(found);
-  }
-  // Forms of the operator call one or the other: where some are taken, whether this one is depends on its attributes.
-  std::vector<CatalogAnswer> forms;
-  for (const json& call : form.value("sometimes", json::array())) forms.push_back(answer_to(call));
-  const auto bad = [](const CatalogAnswer& each) { return badness(each.claim) > badness(Claim::Constrained); };
-  const bool none = !form.contains("calls") && !forms.empty() && std::ranges::all_of(forms, bad);
-  for (CatalogAnswer& found : forms) {
-    if (bad(found) && !none)
-      found = {Claim::Constrained, "attribute", fmt::format("some forms call {}", found.detail), found.source};
-    if (badness(found.claim) > badness(worst.claim)) worst = std::move(found);
-  }
-  return worst;
 }
 
 bool Catalog::is_function(std::string_view op, int64_t opset) const {

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -38,10 +39,15 @@ class Catalog {
   // like the one whose place it takes means that one. Null if there is none.
   std::shared_ptr<const Facts> linked(const Facts& from, std::string_view link) const;
 
-  // What a platform says of a node, with its fallback counted: refused there but taken by the platform behind it is Fallback.
+  // What a platform says of a node, with its fallback counted: refused there but taken by the platform behind it is Fallback. A call
+  // of ATen is answered by its own name where the platform runs these, else by the operators of ONNX that torch.onnx would export it
+  // as; of "aten::add.*" the overload is not known.
   CatalogAnswer answer(const Facts& facts, const CatalogQuestion& question) const;
   // Whether ONNX defines the operator as a function of others in this opset, which some platforms then run.
   bool is_function(std::string_view op, int64_t opset) const;
+  // The operators of ONNX that a call of ATen is exported as: forms, of which its arguments choose one, each the operators that it needs
+  // together. Empty if none is known.
+  std::vector<std::vector<std::string>> onnx_forms(std::string_view call) const;
   // The entry of an operator in ONNX's own table: category, difficulty, decomposes_to. Null JSON if it is not standard.
   nlohmann::json standard(std::string_view op) const;
 
@@ -59,12 +65,17 @@ class Catalog {
   CatalogAnswer own_answer(const Facts& facts, const CatalogQuestion& question, int depth) const;
   CatalogAnswer onnx_answer(const Facts& facts, const CatalogQuestion& question) const;
   CatalogAnswer calls_answer(const Facts& facts, const CatalogQuestion& question, CallRole role) const;
+  CatalogAnswer exported_answer(const Facts& facts, const CatalogQuestion& question, int depth) const;
+  CatalogAnswer exported_form(const Facts& facts, const CatalogQuestion& question, const std::vector<std::string>& form) const;
+  void read_forms() const;
   // What a file, or the one that it is like, says of an operator; and which of the two.
   std::pair<std::shared_ptr<const Facts>, nlohmann::json> entry(const Facts& facts, std::string_view op) const;
 
   mutable std::mutex mutex_;  // Guards File::facts.
   mutable std::vector<File> files_;  // The user's before ours.
   std::vector<CatalogItem> items_;
+  mutable std::mutex forms_mutex_;  // Guards forms_.
+  mutable std::map<std::string, std::vector<std::vector<std::string>>, std::less<>> forms_;  // Of ONNX, by call; empty until asked for.
 };
 
 // Whether the first version is older than the second: numbers by value, the rest by bytes; 1.0-variant is older than 1.0.
