@@ -86,6 +86,8 @@ std::optional<Graph> typed_for(const Lab& lab, const ScanTargets& on) {
 }  // namespace
 
 Outcome scan_command(const Options& options, nlohmann::json& result) {
+  if (!options.code.empty()) return scan_source_command(options, result);
+  if (options.model.empty()) fail(ErrorKind::InvalidArgument, "name a model, or the folder of its code with --source");
   if (is_torch_file(options.model)) return scan_torch_command(options, result);
   const Catalog catalog;
   const ScanTargets on = scan_targets(options.devices, catalog);
