@@ -4,6 +4,7 @@
 
 #include "cli/command.h"
 #include "cli/lab.h"
+#include "unmoor/backends/cpu/cpu.h"
 #include "unmoor/workbench/align.h"
 #include "unmoor/workbench/dump.h"
 
@@ -36,6 +37,9 @@ NamedData inputs_for(const Lab& lab, Runner& reference) {
 AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
                     const NamedData& inputs, AlignOptions options) {
   options.model = &lab.model().graph;
+  // Runs in float64, of the reference and of its noise, are products for the most part.
+  const DoubleProduct products = double_products(std::make_shared<ThreadPool>(lab.options().threads > 0 ? lab.options().threads : usable_threads()));
+  const FastProducts fast(products);
   AlignResult result = align(reference, target, inputs, options);
   if (lab.options().no_fuse || !is_device(target_name) || (result.first_divergent.empty() && result.first_nonfinite.empty())) return result;
   const auto unfused_reference = side(lab, reference_name, true, false);

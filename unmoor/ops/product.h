@@ -2,13 +2,36 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <type_traits>
 #include <vector>
 
 namespace unmoor {
 
+// c += a·b for dense row-major a[m,k], b[k,n], c[m,n].
+using DoubleProduct = std::function<void(const double* a, const double* b, double* c, size_t m, size_t n, size_t k)>;
+
+// While it lives, large products of float64 on its thread, those of convolutions too, are made by `product` instead of the plain
+// loops below: for many runs in float64. Sums are added up in another order, no more. May be nested; ends in reverse order.
+class FastProducts {
+ public:
+  explicit FastProducts(const DoubleProduct& product);  // Must outlive it.
+  ~FastProducts();
+  FastProducts(const FastProducts&) = delete;
+  FastProducts& operator=(const FastProducts&) = delete;
+
+ private:
+  const DoubleProduct* before_;
+};
+// What there is on this thread for a product of this size; null: the plain loops.
+const DoubleProduct* fast_product(size_t m, size_t n, size_t k);
+
 // c += a·b for dense row-major a[m,k], b[k,n], c[m,n]. Four rows at a time over a strip of columns, so that b is read from cache.
 template <class T>
 void add_product(const T* a, const T* b, T* c, size_t m, size_t n, size_t k) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (const DoubleProduct* const fast = fast_product(m, n, k)) return (*fast)(a, b, c, m, n, k);
+  }
   constexpr size_t strip = 256;
   for (size_t j0 = 0; j0 < n; j0 += strip) {
     const size_t width = std::min(strip, n - j0);
