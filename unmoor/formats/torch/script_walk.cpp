@@ -12,7 +12,8 @@ namespace {
 using Token = ScriptToken::Kind;
 using Words = std::vector<ScriptToken>;
 
-constexpr int deepest = 100;                     // Calls in calls, and brackets in brackets.
+constexpr int deepest = 100;                     // Calls in calls.
+constexpr int deepest_brackets = 300;            // In brackets, those of the calls around included: each takes stack.
 constexpr size_t most_words = size_t{1} << 24;   // That are followed in all.
 constexpr size_t most_calls = size_t{1} << 20;
 
@@ -87,7 +88,6 @@ class Walk {
   struct Reading {
     const Words& words;
     size_t at = 0;
-    int brackets = 0;
     std::string_view text() const { return at < words.size() ? words[at].text : std::string_view(); }
     bool is(std::string_view sign) const { return at < words.size() && words[at].kind == Token::Sign && words[at].text == sign; }
   };
@@ -158,7 +158,8 @@ class Walk {
 
   // Values up to a closing sign; a tuple if there is more than one. Words that join values are passed over.
   ScriptValue list(Reading& reading, std::string_view close) {
-    if (++reading.brackets > deepest) fail(ErrorKind::InvalidModel, "the code nests more than ", deepest, " brackets, in ", frame_.function->path);
+    if (++brackets_ > deepest_brackets)
+      fail(ErrorKind::InvalidModel, "the code nests more than ", deepest_brackets, " brackets, in ", frame_.function->path);
     ScriptValue result;
     while (reading.at < reading.words.size() && (close.empty() || !reading.is(close))) {
       const size_t before = reading.at;
@@ -170,7 +171,7 @@ class Walk {
       if (reading.at == before) ++reading.at;
     }
     if (!close.empty() && reading.is(close)) ++reading.at;
-    --reading.brackets;
+    --brackets_;
     if (result.elements.size() == 1 && close != "]") {
       ScriptValue only = std::move(result.elements[0]);
       return only;
@@ -300,6 +301,7 @@ class Walk {
   Frame frame_;
   std::map<std::string, size_t> names_;
   size_t words_ = 0;
+  int brackets_ = 0;
 };
 
 }  // namespace
