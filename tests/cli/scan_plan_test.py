@@ -14,7 +14,7 @@ EXAMPLES = sorted((Path(__file__).resolve().parent.parent.parent / "examples").r
 class ScanAndRun(ProgramTest):
     def models(self):
         made = [getattr(models, name)(self.folder / f"{name}.onnx") for name in SMALL]
-        for gelu in ("none", "erf", "tanh"):
+        for gelu in ("none", "tanh", "erf-chain", "tanh-chain"):
             made.append(models.block(self.folder / f"block_{gelu}.onnx", gelu=gelu))
         made.append(models.resized(self.folder / "resized.onnx", 8))
         made.append(models.wide(self.folder / "wide.onnx", 3, 4))

@@ -31,7 +31,7 @@ class Scan(ProgramTest):
     def made(self):
         makers = (models.relu, models.images, models.two_inputs, models.block, models.data_dependent, models.loop, models.mystery)
         made = [make(self.folder / f"{make.__name__}.onnx") for make in makers]
-        return [*made, *(models.block(self.folder / f"block_{gelu}.onnx", gelu=gelu) for gelu in ("erf", "tanh"))]
+        return [*made, *(models.block(self.folder / f"block_{gelu}.onnx", gelu=gelu) for gelu in ("erf-chain", "tanh-chain"))]
 
     def scanned(self, model, on):
         result = unmoor("scan", model, "--on", on, "--json")
