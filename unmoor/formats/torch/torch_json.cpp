@@ -8,9 +8,9 @@ namespace unmoor {
 
 nlohmann::json read_torch_json(std::string_view text, const std::string& from) {
   constexpr size_t of_text = 10;  // What JSON takes in memory, times its text.
-  constexpr int deepest = 64;     // Copying and comparing values calls itself once a level.
+  const int deepest = 64;         // Copying and comparing values calls itself once a level.
   check_memory(of_text * text.size());
-  const auto check = [&from](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
+  const auto check = [&from, deepest](int depth, nlohmann::json::parse_event_t, nlohmann::json&) {
     if (depth > deepest) fail(ErrorKind::InvalidModel, from, ": this JSON nests deeper than ", deepest, " levels");
     return true;
   };
