@@ -37,9 +37,10 @@ NamedData inputs_for(const Lab& lab, Runner& reference) {
 AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
                     const NamedData& inputs, AlignOptions options) {
   options.model = &lab.model().graph;
-  // Runs in float64, of the reference and of its noise, are products for the most part.
-  const DoubleProduct products = double_products(std::make_shared<ThreadPool>(lab.options().threads > 0 ? lab.options().threads : usable_threads()));
-  const FastProducts fast(products);
+  // Of the reference and of noise there are many runs in float64.
+  const size_t threads = lab.options().threads > 0 ? lab.options().threads : usable_threads();
+  const Float64Help help = float64_help(std::make_shared<ThreadPool>(threads));
+  const Float64Scope scope(help);
   AlignResult result = align(reference, target, inputs, options);
   if (lab.options().no_fuse || !is_device(target_name) || (result.first_divergent.empty() && result.first_nonfinite.empty())) return result;
   const auto unfused_reference = side(lab, reference_name, true, false);

@@ -15,7 +15,7 @@ namespace unmoor {
 // need no more threads.
 std::unique_ptr<Backend> make_cpu_backend(std::shared_ptr<ThreadPool> pool = nullptr);
 
-// Products of float64 by this processor's vectors and the pool's threads. Any thread.
-DoubleProduct double_products(std::shared_ptr<ThreadPool> pool);
+// Products of float64 by this processor's vectors and the pool's threads.
+Float64Help float64_help(std::shared_ptr<ThreadPool> pool);
 
 }  // namespace unmoor
