@@ -5,6 +5,7 @@
 #include "cli/command.h"
 #include "cli/lab.h"
 #include "unmoor/backends/cpu/cpu.h"
+#include "unmoor/base/error.h"
 #include "unmoor/workbench/align.h"
 #include "unmoor/workbench/dump.h"
 
@@ -20,6 +21,12 @@ std::unique_ptr<Runner> side(const Lab& lab, const std::string& name, bool is_re
   options.passes.fuse = options.passes.fuse && fuse && !exact;
   options.passes.widen_to_float64 = exact;
   return lab.runner(name, options);
+}
+
+// Where a name could mean a folder, too, which of both it means.
+void note_folder(const std::string& name) {
+  if (!is_device(name) || !is_dump(name)) return;
+  show_note(cat("'", name, "' is the ", is_engine(name) ? "engine" : "device", "; for the folder of that name write ./", name));
 }
 
 // Inputs that a dump holds are used unless others were given.
@@ -52,6 +59,7 @@ AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& r
 Outcome align_command(const Options& options, nlohmann::json& result) {
   const Lab lab(options);
   show_note(lab.note());
+  for (const std::string& name : {options.reference, options.target}) note_folder(name);
   const auto reference = side(lab, options.reference, true, true);
   const auto target = side(lab, options.target, false, true);
   const NamedData inputs = inputs_for(lab, *reference);

@@ -8,7 +8,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import models
-from program import ProgramTest
+from program import ProgramTest, unmoor
 
 RANGE = ["--range", "-2,3"]
 TARGETS = ("cpu", "opencl")
@@ -165,6 +165,16 @@ class Dumps(ProgramTest):
         np.save(self.files[name], wrong)
         found, values = self.judged(1)
         self.assertIn(values[name]["single"]["verdict"], ("differ", "suspicious"))
+
+
+class Folders(ProgramTest):
+    def test_a_folder_that_is_called_as_an_engine_is_given_with_its_path(self):
+        path = models.relu(self.folder / "m.onnx")
+        hint = "for the folder of that name write ./cpu"
+        self.assertNotIn(hint, unmoor("align", path, "--target", "cpu", folder=self.folder).err)
+        self.assertEqual(unmoor("run", path, "--dump", "cpu", folder=self.folder).status, 0)
+        self.assertIn(hint, unmoor("align", path, "--target", "cpu", folder=self.folder).err)
+        self.assertNotIn(hint, unmoor("align", path, "--target", "./cpu", folder=self.folder).err)
 
 
 if __name__ == "__main__":

@@ -151,7 +151,7 @@ void add_align_columns(json& page) {
   align["single"] = std::move(single);
   align["entire"] = std::move(entire);
   align["metrics"] = {"kernel alone", "whole run"};
-  align["heat"] = {over, over_entire};
+  align["heat"] = json::array({over, over_entire});  // Two lists that begin with a text would be an object.
   align["over"] = std::move(over);
   align["over_entire"] = std::move(over_entire);
   align["hidden"] = hidden;
