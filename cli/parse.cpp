@@ -81,8 +81,17 @@ class Flags {
  public:
   Flags(CLI::App& tool, Options& options) : tool_(tool), options_(options) {}
 
-  Flags& model() {
-    tool_.add_option("MODEL", options_.model, "an ONNX file")->required();
+  Flags& model(const char* what = "an ONNX file") {
+    tool_.add_option("MODEL", options_.model, what)->required();
+    return *this;
+  }
+  // A model, or the folder of a model's code.
+  Flags& model_or_source(const char* what) {
+    auto* const model = tool_.add_option("MODEL", options_.model, what);
+    auto* const source = tool_.add_option("--source", options_.code,
+                                          "in place of a model: finds what ties the PyTorch code of this folder to one vendor's devices, and what to write instead");
+    source->type_name("FOLDER")->excludes(model);
+    tool_.add_option("--diff", options_.patch, "with --source: writes the safe changes as a patch for 'git apply' in that folder")->type_name("FILE")->needs(source);
     return *this;
   }
   Flags& on(const char* otherwise) { return on(otherwise, "devices, as backend[:index]: cpu, opencl, reference; or engines: ort:cpu, torch:cuda:0, py:FILE"); }
@@ -176,7 +185,8 @@ void add_model_tools(CLI::App& app, Options& options) {
       .tool().add_option("--seconds", options.seconds, "of warm runs for each device")->type_name("S")->check(number_up_to(most_seconds))->capture_default_str();
   auto& scan = add_tool(app, options, "scan", "Which nodes a device or platform takes, which it refuses and why; runs nothing",
                         "unmoor scan model.onnx --on opencl,ort-cuda,torch-npu@26.1")
-                   .model().on_platforms("cpu").narrowed().settings().python().html().hash().results().tool();
+                   .model_or_source("an ONNX file; a program of torch.export (.pt2), TorchScript (.pt) or checkpoint (.pth, .safetensors), read without PyTorch")
+                   .on_platforms("cpu").narrowed().settings().python().html().hash().results().tool();
   scan.add_option("--shapes", options.shapes, "input shapes: x:1x3x224x224")->type_name("SHAPES");
   scan.add_option("--memory", options.memory, "memory of the target, such as 16G: says which batch fits")->type_name("SIZE");
   scan.add_option("--link", options.link, "bytes a second between host and target, such as 12G: says what copies cost")->type_name("SIZE");
