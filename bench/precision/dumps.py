@@ -1,19 +1,12 @@
-#!/usr/bin/env python3
-"""How often `unmoor align` flags what is right, and misses what is wrong.
+"""Whole models as dumps that `unmoor align` judges: what is right, by every runtime that is here, and what is planted.
 
-    measure.py --unmoor PATH --json OUT.json MODEL.onnx[=INPUTS.npz]...
-
-Every value of a model is computed by ONNX Runtime, without and with its graph optimizations, on one thread and two. Each run is a dump that `align`
-judges against the reference. Then single values of the plain run are replaced by wrong
-ones: the node is run again by ONNX Runtime on inputs rounded to fewer bits, or NumPy adds in 16 bits, rounds the result, or moves one element or one
-column. No fault comes from align's own arithmetic. What changes a value by less than 3 times the error it has anyway is left out, and counted.
-Needs numpy, onnx, onnxruntime; ml_dtypes for bfloat16.
+Every value of a model is computed by ONNX Runtime, without and with its graph optimizations, on one thread and two, and by OpenVINO where it is
+installed. Then single values of the plain run are replaced by wrong ones: the node is run again by ONNX Runtime on inputs rounded to fewer bits, or
+NumPy adds in 16 bits, rounds the result, or moves one element or one column. No fault comes from align's own arithmetic. What changes a value by less
+than 3 times the error it has anyway is left out, and counted.
 """
-import argparse
-import collections
 import json
 import subprocess
-import sys
 import tempfile
 from pathlib import Path
 
@@ -24,6 +17,7 @@ import onnxruntime
 
 UNIT = 2.0 ** -24
 SHARE = 12  # Values that are planted in one run of align, at most.
+GUILTY = 5  # Runs of a model with one wrong node.
 SKIPPED = ("Constant", "Identity", "If", "Loop", "Scan", "Shape")
 
 
@@ -64,12 +58,28 @@ def dump(folder, values):
     (folder / "manifest.json").write_text(json.dumps({"values": entries}))
 
 
-def align(arguments, model, inputs, values):
+def run_openvino(model, inputs):
+    """Nothing if OpenVINO is not here, or does not take the model."""
+    try:
+        import openvino
+    except ImportError:
+        return None
+    try:
+        core = openvino.Core()
+        compiled = core.compile_model(core.read_model(model.SerializeToString()), "CPU", {"INFERENCE_PRECISION_HINT": "f32"})
+        made = compiled(inputs)
+        return {name: np.asarray(value) for output, value in made.items() for name in output.get_names()}
+    except Exception as error:
+        print(f"OpenVINO: {str(error).splitlines()[0][:160]}")
+        return None
+
+
+def align(unmoor, model, inputs, values):
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
         dump(folder / "dump", values)
         np.savez(folder / "inputs.npz", **inputs)
-        done = subprocess.run([arguments.unmoor, "align", model, "--target", folder / "dump", "-i", folder / "inputs.npz", "--json"], capture_output=True, check=False)
+        done = subprocess.run([unmoor, "align", model, "--target", folder / "dump", "-i", folder / "inputs.npz", "--json"], capture_output=True, check=False)
     found = json.loads(done.stdout)
     if "values" not in found:
         raise RuntimeError(found.get("reason", "align gave no values"))
@@ -170,14 +180,17 @@ def choose(nodes, judged, generator):
     return chosen[:SHARE]
 
 
-def legitimate(arguments, path, model, inputs, counts):
+def legitimate(unmoor, path, model, inputs, counts):
+    """The plain run's values, and of each what align says of it alone. `counts` takes all runs: lists of rows under "right" and "entire"."""
     everything = showing_all(model)
     runs = {"ONNX Runtime, plain": run(everything, inputs), "ONNX Runtime, 2 threads": run(everything, inputs, threads=2),
-            "ONNX Runtime, optimized": run(everything, inputs, optimized=True, threads=2)}
+            "ONNX Runtime, optimized": run(everything, inputs, optimized=True, threads=2), "OpenVINO": run_openvino(everything, inputs)}
     plain = runs["ONNX Runtime, plain"]
     found_plain = None
     for name, values in runs.items():
-        found = align(arguments, path, inputs, values)
+        if values is None:
+            continue
+        found = align(unmoor, path, inputs, values)
         found_plain = found_plain or found
         for value in found["values"]:
             if value["single"] is None:
@@ -191,80 +204,64 @@ def legitimate(arguments, path, model, inputs, counts):
     return plain, {value["name"]: value for value in found_plain["values"] if value["single"]}
 
 
-def measure(arguments, path, inputs, counts):
+def measure(unmoor, path, inputs, counts):
+    """Adds rows to `counts`: "right", "entire", "wrong" (planted, by kind), "guilty" (of runs with one plant, what was blamed first), and "left out", a number by kind."""
     model = onnx.load(path)
-    plain, judged = legitimate(arguments, path, model, inputs, counts)
+    plain, judged = legitimate(unmoor, path, model, inputs, counts)
     nodes = Nodes(model, {**inputs, **plain})
     for number, kind in enumerate(KINDS):
-        generator = np.random.default_rng(number)
-        values, wrong = dict(plain), {}
-        for node in choose(nodes, judged, generator):
+        values, wrong = dict(plain), set()
+        for node in choose(nodes, judged, np.random.default_rng(number)):
             try:
                 result = planted(kind, nodes, node)
             except Exception:  # What ONNX Runtime does not run alone, such as a node of a type that it only fuses.
                 result = None
-            if result is None or result.shape != nodes.values[node.output[0]].shape:
-                continue
             clean = nodes.values[node.output[0]]
+            if result is None or result.shape != clean.shape:
+                continue
             local = kind in ("element", "edge")
             size = np.abs(result - clean).max() / max(np.abs(clean).max(), 1e-30) if local else relative(result, clean)
             if not size > 3 * judged[node.output[0]]["single"]["rel_l2"]:
                 counts["left out"][kind] += 1
                 continue
-            wrong[node.output[0]] = node
+            wrong.add(node.output[0])
             values[node.output[0]] = result
         if not wrong:
             continue
-        for value in align(arguments, path, inputs, values)["values"]:
-            if value["name"] in wrong and value["single"]:
+        for value in align(unmoor, path, inputs, values)["values"]:
+            if value["single"] and value["name"] in wrong:
                 counts["wrong"][kind].append({"model": Path(path).stem, "op": value["op"], "name": value["name"], "flagged": is_flagged(value),
                                               **{key: value["single"].get(key) for key in ("excess_e", "excess_p")}})
+    blame(unmoor, path, model, inputs, nodes, judged, counts)
 
 
-def tables(counts):
-    lines = ["| correct | values | E median, 95 %, largest | flagged |", "|---|---|---|---|"]
-    for name, rows in counts["right"].items():
-        e = [row["excess_e"] for row in rows if row["excess_e"] is not None] or [0]
-        lines.append(f"| {name} | {len(rows)} | {np.median(e):.2f}, {np.quantile(e, .95):.2f}, {max(e):.2f} | {sum(row['flagged'] for row in rows)} |")
-    lines += ["", "| whole runs | values | E median, 95 %, largest | do not pass |", "|---|---|---|---|"]
-    for name, rows in counts["entire"].items():
-        e = [row["e"] for row in rows if row["e"] is not None] or [0]
-        lines.append(f"| {name} | {len(rows)} | {np.median(e):.2f}, {np.quantile(e, .95):.2f}, {max(e):.2f} | {sum(not row['passes'] for row in rows)} |")
-    lines += ["", "| wrong | planted | caught | without effect |", "|---|---|---|---|"]
-    for kind in KINDS:
-        rows = counts["wrong"].get(kind, [])
-        lines.append(f"| {kind} | {len(rows)} | {sum(row['flagged'] for row in rows)} | {counts['left out'][kind]} |")
-    return "\n".join(lines)
+def continued(model, name, value, inputs):
+    """All values of a run in which this one is `value`, and what follows is computed of it."""
+    result = showing_all(model)
+    for node in list(result.graph.node):
+        if name in node.output and len(node.output) > 1:
+            return None
+        if name in node.output:
+            result.graph.node.remove(node)
+    kept = [each for each in result.graph.output if each.name != name]
+    del result.graph.output[:]
+    result.graph.output.extend(kept)
+    result.graph.input.append(onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape))
+    return {**run(result, {**inputs, name: value}), name: value}
 
 
-def generated(path):
-    """Normal numbers for floats, ones for integers; unnamed dimensions are 1."""
-    generator = np.random.default_rng(0)
-    inputs = {}
-    for each in session(onnx.load(path), False, 1).get_inputs():
-        shape = [size if isinstance(size, int) else 1 for size in each.shape]
-        inputs[each.name] = generator.standard_normal(shape).astype(np.float32) if "float" in each.type else np.ones(shape, np.int64 if "int64" in each.type else np.int32)
-    return inputs
-
-
-def main():
-    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+", metavar="MODEL.onnx[=INPUTS.npz]")
-    parser.add_argument("--unmoor", default="unmoor")
-    parser.add_argument("--json", help="all rows, for a closer look")
-    arguments = parser.parse_args()
-    counts = {"right": collections.defaultdict(list), "entire": collections.defaultdict(list), "wrong": collections.defaultdict(list), "left out": collections.Counter()}
-    for each in arguments.models:
-        path, _, given = each.partition("=")
-        inputs = dict(np.load(given)) if given else generated(path)
+def blame(unmoor, path, model, inputs, nodes, judged, counts):
+    """Runs with one wrong node each: the first value that is flagged should be its own."""
+    generator = np.random.default_rng(len(KINDS))
+    for number, node in enumerate(choose(nodes, judged, generator)[:GUILTY]):
+        kind = ("inputs bfloat16", "result float16", "inputs tf32", "result bfloat16")[number % 4]
+        name = node.output[0]
         try:
-            measure(arguments, path, inputs, counts)
-        except RuntimeError as error:
-            print(f"{path}: {error}", file=sys.stderr)
-        if arguments.json:
-            Path(arguments.json).write_text(json.dumps(counts))
-    print(tables(counts))
-
-
-if __name__ == "__main__":
-    main()
+            wrong = planted(kind, nodes, node)
+            values = continued(model, name, wrong, inputs)
+        except Exception:
+            continue
+        if values is None or not relative(wrong, nodes.values[name]) > 3 * judged[name]["single"]["rel_l2"]:
+            continue
+        first = next((value["name"] for value in align(unmoor, path, inputs, values)["values"] if value["single"] and is_flagged(value)), None)
+        counts["guilty"][kind].append({"model": Path(path).stem, "op": node.op_type, "name": name, "first": first, "right": first == name})
