@@ -5,6 +5,7 @@
 
 #include "cli/command.h"
 #include "cli/lab.h"
+#include "unmoor/backends/cpu/cpu.h"
 #include "unmoor/base/error.h"
 #include "unmoor/workbench/align.h"
 #include "unmoor/workbench/dump.h"
@@ -38,6 +39,10 @@ NamedData inputs_for(const Lab& lab, Runner& reference) {
 AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
                     const NamedData& inputs, AlignOptions options) {
   options.model = &lab.model().graph;
+  // Of the reference and of noise there are many runs in float64.
+  const size_t threads = lab.options().threads > 0 ? lab.options().threads : usable_threads();
+  const Float64Help help = float64_help(std::make_shared<ThreadPool>(threads));
+  const Float64Scope scope(help);
   AlignResult result = align(reference, target, inputs, options);
   if (lab.options().no_fuse || !is_device(target_name) || (result.first_divergent.empty() && result.first_nonfinite.empty())) return result;
   const auto unfused_reference = side(lab, reference_name, true, false);

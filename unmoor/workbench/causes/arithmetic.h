@@ -7,11 +7,11 @@
 namespace unmoor::causes {
 
 using Format = Grid;
-inline constexpr Format float32_format{24, -126, 3.4028234663852886e38};
-inline constexpr Format float16_format{11, -14, 65504};
-inline constexpr Format bfloat16_format{8, -126, 3.3895313892515355e38};
-inline constexpr Format tf32_format{11, -126, 3.4028234663852886e38};
-inline constexpr Format float64_format{53, -1022, 1.7976931348623157e308};
+inline constexpr Format float32_format{24, -126, 3.4028234663852886e38, 0x1p-126};
+inline constexpr Format float16_format{11, -14, 65504, 0x1p-14};
+inline constexpr Format bfloat16_format{8, -126, 3.3895313892515355e38, 0x1p-126};
+inline constexpr Format tf32_format{11, -126, 3.4028234663852886e38, 0x1p-126};
+inline constexpr Format float64_format{53, -1022, 1.7976931348623157e308, 0x1p-1022};
 Format format_of(DType dtype);  // float32's for what is no floating type.
 
 enum class Cut : uint8_t { Nearest, TowardZero };

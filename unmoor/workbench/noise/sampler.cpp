@@ -7,9 +7,11 @@
 #include "unmoor/base/error.h"
 #include "unmoor/base/stop.h"
 #include "unmoor/ops/builder.h"
+#include "unmoor/ops/product.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/noise/functions.h"
 #include "unmoor/workbench/noise/resample.h"
+#include "unmoor/workbench/noise/stacked.h"
 #include "unmoor/workbench/noise/sums.h"
 
 namespace unmoor {
@@ -81,6 +83,20 @@ void stay_in_domain(Sampled& moved, const Sampled& plain, bool sign) {
   }
 }
 
+// Calls body(i) for each, on the threads of the help in float64 where there is one.
+template <class Body>
+void side_by_side(size_t count, const Body& body) {
+  const Float64Help* const help = Float64Scope::current();
+  if (help == nullptr || help->pool == nullptr) {
+    for (size_t i = 0; i < count; ++i) body(i);
+    return;
+  }
+  help->pool->each(count, [&](size_t i) {
+    const Float64Scope scope(*help);
+    body(i);
+  });
+}
+
 bool all_exact(std::span<const Sampled> in) {
   return std::ranges::all_of(in, [](const Sampled& each) { return each.is_exact(); });
 }
@@ -130,8 +146,8 @@ void NoiseSampler::perturb(Sampled& value, Change&& change) {
   if (!is_real(value.exact)) return;
   ++stream_;
   if (value.copies.empty()) value.copies.assign(options_.copies, value.exact);
-  for (size_t k = 0; k < value.copies.size(); ++k) {
-    if (!value.copies[k]) continue;
+  side_by_side(value.copies.size(), [&](size_t k) {
+    if (!value.copies[k]) return;
     const Tensor from = value.copies[k].tensor();
     Tensor to(from.type());
     const auto numbers = from.span<double>();
@@ -140,7 +156,7 @@ void NoiseSampler::perturb(Sampled& value, Change&& change) {
     for (size_t i = 0; i < numbers.size(); ++i)
       changed[i] = std::isfinite(numbers[i]) ? change(numbers[i], random, i) : numbers[i];
     value.copies[k] = std::move(to);
-  }
+  });
 }
 
 void NoiseSampler::round(Sampled& value) {
@@ -157,15 +173,18 @@ void NoiseSampler::store(Sampled& value, DType stored) {
 }
 
 std::vector<Sampled> NoiseSampler::run_copies(const Node& node, std::span<const Sampled> in) const {
+  if (can_stack(node, in)) return {run_stacked(node, in)};
   const std::vector<Data> exact = results_on(node, exact_of(in));
   std::vector<Sampled> result;
   for (const Data& each : exact) result.push_back({each});
   if (all_exact(in)) return result;
-  for (size_t k = 0; k < options_.copies; ++k) {
+  for (Sampled& each : result) each.copies.resize(options_.copies);
+  side_by_side(options_.copies, [&](size_t k) {
     const auto inputs = copy_of(in, k);
-    std::vector<Data> made = inputs ? attempted(node, *inputs, exact) : std::vector<Data>(exact.size());
-    for (size_t i = 0; i < result.size(); ++i) result[i].copies.push_back(std::move(made[i]));
-  }
+    if (!inputs) return;
+    std::vector<Data> made = attempted(node, *inputs, exact);
+    for (size_t i = 0; i < result.size(); ++i) result[i].copies[k] = std::move(made[i]);
+  });
   return result;
 }
 
