@@ -205,6 +205,10 @@ void add_model_tools(CLI::App& app, Options& options) {
   align.add_option("--target", options.target, "a device, an engine, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
   align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
   align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
+  align.add_option("--reproductions", options.reproductions,
+                   "writes each value that is off here: its node as a model of its own with its inputs and outputs in ONNX's test layout, and a "
+                   "script that runs it under ONNX Runtime; beside --html FILE, if not given")
+      ->type_name("FOLDER");
   align.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   align.add_flag("--write-dump-script", options.write_dump_script,
                  "only prints a Python script that writes the PyTorch model's values on another machine, as a folder for --reference or --target");

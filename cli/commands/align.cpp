@@ -1,3 +1,4 @@
+#include <filesystem>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
@@ -52,8 +53,25 @@ AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& r
   if (lab.options().no_fuse || !is_device(target_name) || (result.first_divergent.empty() && result.first_nonfinite.empty())) return result;
   const auto unfused_reference = side(lab, reference_name, true, false);
   const auto unfused_target = side(lab, target_name, false, false);
+  options.reproductions.clear();  // They are written.
   refine(result, align(*unfused_reference, *unfused_target, inputs, options), target.plan());
   return result;
+}
+
+// A folder that was named must be new or empty; that beside a page is only written if it is.
+std::string folder_for_findings(const Options& options) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto is_taken = [&error](const std::string& folder) { return fs::exists(folder, error) && !(fs::is_directory(folder, error) && fs::is_empty(folder, error)); };
+  if (!options.reproductions.empty()) {
+    if (is_taken(options.reproductions)) fail(ErrorKind::InvalidArgument, "the folder ", options.reproductions, " for reproductions is not empty; name a new one");
+    return options.reproductions;
+  }
+  if (options.html.empty()) return "";
+  const std::string beside = (fs::path(options.html).replace_extension("").string()) + "-reproductions";
+  if (!is_taken(beside)) return beside;
+  show_note(fmt::format("{} is not empty: what is off is not written there again; name a folder with --reproductions", beside));
+  return "";
 }
 
 Outcome align_command(const Options& options, nlohmann::json& result) {
@@ -69,6 +87,9 @@ Outcome align_command(const Options& options, nlohmann::json& result) {
   align_options.nodes = options.nodes;
   align_options.ops = options.ops;
   align_options.progress = show_progress;
+  align_options.reproductions = folder_for_findings(options);
+  align_options.model_file = options.model;
+  if (is_device(options.target) && !is_engine(options.target)) align_options.replay_device = options.target;
   const AlignResult found = aligned(lab, options.reference, *reference, options.target, *target, inputs, align_options);
   result.update(found.to_json());
   result["environment"]["devices"] = {found.reference, found.target};
