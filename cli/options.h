@@ -22,6 +22,7 @@ struct Options {
   std::string output;
   std::string dump;
   std::string html;
+  std::string language = "en";        // Of the page.
   std::vector<std::string> settings;  // --set DEVICE.KEY=VALUE
   std::string python;                 // The interpreter for engines; empty: UNMOOR_PYTHON, the active environment's, python3.
   std::vector<std::string> nodes;     // --node

@@ -142,7 +142,15 @@ class Flags {
     return *this;
   }
   Flags& html() {
-    tool_.add_option("--html", options_.html, "writes the result as one self-contained page")->type_name("FILE");
+    auto* const page = tool_.add_option("--html", options_.html, "writes the result as one self-contained page");
+    page->type_name("FILE");
+    return language(page);
+  }
+  // Of the page that another option writes, or of the tool's only page.
+  Flags& language(CLI::Option* page = nullptr) {
+    auto* const option = tool_.add_option("--lang", options_.language, "language of the page: en or zh; names, numbers and commands stay");
+    option->type_name("LANGUAGE")->check(CLI::IsMember({"en", "zh"}))->capture_default_str();
+    if (page != nullptr) option->needs(page);
     return *this;
   }
   Flags& results() {
@@ -218,7 +226,7 @@ void add_catalog_tool(CLI::App& app, Options& options) {
 void add_report_tool(CLI::App& app, Options& options) {
   auto& report = add_tool(app, options, "report", "One page from stored results, made at different times or on different machines",
                           "unmoor report migrate.json bench-laptop.json -o page.html")
-                     .results().tool();
+                     .language().results().tool();
   report.add_option("FILE", options.results, "results of tools, as --json printed them; of one model")->required();
   report.add_option("-o,--output", options.output, "the page to write")->type_name("FILE")->required();
   report.add_flag("--open", options.open, "shows the page in a browser; where there is no display, only says where it lies");

@@ -73,7 +73,7 @@ Outcome report_command(const Options& options, nlohmann::json& result) {
   check_output(options);
   nlohmann::json page = joined_report(options.results);
   for (const char* key : {"version", "created", "command"}) page[key] = result[key];
-  write_file(options.output, render_report(page));
+  write_file(options.output, render_report(page, options.language));
   result["page"] = options.output;
   result["sources"] = page["sources"];
   result["notes"] = page["notes"];

@@ -131,7 +131,7 @@ export interface Doc {
   align?: Align;
   bench?: { runs?: Run[]; ratios?: Ratio[]; warnings?: unknown[] };
   profile?: { ms?: Raw[]; groups?: Group[] };
-  doctor?: { devices?: Device[]; engines?: Device[]; pairs?: { a?: string; b?: string; verdict?: string; source?: string }[];
+  doctor?: { devices?: Device[]; engines?: Device[]; pairs?: { a?: string; b?: string; verdict?: string; source?: string; would?: string }[];
     libraries?: { name?: string; paths?: string[]; used?: string }[] };
 }
 

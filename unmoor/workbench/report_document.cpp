@@ -33,7 +33,7 @@ json scan_section(const json& result) {
   std::set<std::string> categories;
   for (const json* node : items(result, "nodes")) categories.insert(text(*node, "category"));
   for (const std::string& each : categories) {
-    if (!each.empty()) scan["categories"].push_back({{"name", each}, {"difficulty", difficulty(each)}});
+    if (!each.empty()) scan["categories"].push_back({{"name", each}, {"difficulty", difficulty(each)}, {"alternative", alternative(each)}});
   }
   return scan;
 }

@@ -7,7 +7,7 @@ import { figure } from '../figure';
 import type { Page } from '../page';
 import { quoted } from '../shell';
 import { table } from '../table';
-import { fill, W } from '../words';
+import { fill, say, W } from '../words';
 
 interface Row {
   ids: string[];
@@ -82,8 +82,8 @@ function content(page: Page, value: Value): HTMLElement[] {
   const name = nameOf(page, value);
   const also = list(cause.also).map(String);
   return [
-    h('p', { class: 'sentence' }, nodeLink(name, page.known(name)), value.op ? ` (${value.op}): ` : ': ', String(cause.text ?? '')),
-    ...(cause.advice ? [h('p', { class: 'advice' }, String(cause.advice))] : []),
+    h('p', { class: 'sentence' }, nodeLink(name, page.known(name)), value.op ? ` (${value.op}): ` : ': ', say(String(cause.text ?? ''))),
+    ...(cause.advice ? [h('p', { class: 'advice' }, say(String(cause.advice)))] : []),
     ...(also.length ? [h('p', { class: 'note' }, fill(W.cause_also, { ids: also.join(', ') }))] : []),
     lollipops(value, cause),
     lookCloser(page, name),
