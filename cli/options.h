@@ -44,6 +44,8 @@ struct Options {
   std::optional<double> rtol = std::nullopt;
   std::vector<std::string> results;   // report: files that hold results
   bool open = false;                  // report: shows the page
+  std::string serve_folder;           // report: the folder whose results a local page lists
+  unsigned port = 0;                  // report: of that page; 0: a free one
   bool json = false;
   bool explain = false;
   bool kernels = false;
