@@ -53,7 +53,7 @@ test('other causes are closed; ties and pairs are named together; missing number
 
 test('without a cause there is no card; what has the wrong type is none', async () => {
   const data = documents.causes();
-  data.align.values.forEach((value, i) => (value.cause = [null, 3, 'x', [], {}, { id: 4 }, undefined][i % 7]));
+  data.align.values.forEach((value, i) => (value.plane = value.cause = [null, 3, 'x', [], {}, { id: 4 }, undefined][i % 7]));
   const { page, errors, context } = await openPage(browser, data);
   assert.equal(await page.locator('.cause').count(), 0);
   assert.deepEqual(errors, []);

@@ -126,6 +126,17 @@ export function full({ blocks = 12, floor = false } = {}) {
 // As tools write numbers: five digits.
 const rounded = (data) => JSON.parse(JSON.stringify(data, (_, value) => (typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value)));
 
+// The signed error of a tensor, by channel or of chance.
+function plane(rows, cols, systematic) {
+  const random = randomFrom(rows);
+  const mean = Array.from({ length: cols }, () => (systematic ? random() * 2 - 1 : 0));
+  const cells = Array.from({ length: rows * cols }, (_, i) => Math.round(127 * Math.max(-1, Math.min(1, mean[i % cols] + 0.3 * (random() - 0.5)))));
+  const hist = Array.from({ length: 33 }, () => 0);
+  cells.forEach((cell) => hist[Math.round((cell / 127 + 1) * 16)]++);
+  return { rows, cols, axes: [[0, 1], [2]], shape: [1, rows, cols * 3], scale: 4.9e-4, data: Buffer.from(Int8Array.from(cells).buffer).toString('base64'), row_mean: [], col_mean: mean, hist,
+    verdict: systematic ? 'systematic' : 'random', pattern: systematic ? ['78 % of the error\'s variance lies between places along axis 2.', '71 % of the errors are positive.'] : ['50 % of the errors are positive; neither place, value nor neighbours tell a fifth of their variance.'] };
+}
+
 // The tanh form of Gelu, with a tie and a pair on other nodes, and a cause without numbers.
 function withCauses() {
   const data = full({ blocks: 4 });
@@ -134,6 +145,7 @@ function withCauses() {
   const cause = (id, more) => ({ id, text: 'The target computes GELU by tanh, though the model asks for erf.', advice: 'Set approximate to none, or ask the vendor for the erf form.', bits: 5120, excess: 0.92, also: [], with: null, hypotheses: hypotheses(id), ...more });
   data.align.values.filter((value) => value.op === 'Gelu').forEach((value, i) => {
     value.single.excess_e = 420 - 40 * i;
+    if (i < 2) value.plane = plane(i === 0 ? 128 : 12, i === 0 ? 256 : 20, i === 0);
     value.cause = [cause('gelu-tanh'), cause('bias-dropped', { also: ['bias-wrong', 'shift-by-mean'] }), cause('gelu-tanh+float16-sums', { id: 'gelu-tanh', with: 'float16-sums', text: 'The target computes GELU by tanh, and sums in float16.' }),
       { id: 'gelu-tanh', text: 'The target computes GELU by tanh.' }][i];
   });

@@ -51,8 +51,8 @@ const distance = (a, b, sight) => 100 * Math.hypot(...oklab(times(sight, linear(
 
 test('colours of a group can be told apart by people who see fewer colours', () => {
   const groups = { states: ['native', 'constrained', 'expanded', 'fallback', 'unsupported', 'unknown'], categories: ['matmul', 'attention', 'convolution', 'normalization', 'activation', 'arithmetic', 'layout', 'other'],
-    devices: ['target', 'host', 'third', 'copy'] };
-  const least = { states: 6.6, categories: 7.8, devices: 8 };
+    devices: ['target', 'host', 'third', 'copy'], sides: ['minus', 'x0', 'plus'] };
+  const least = { states: 6.6, categories: 7.8, devices: 8, sides: 20 };
   for (const [group, names] of Object.entries(groups)) for (const theme of [0, 1]) for (const [sight, matrix] of Object.entries(sights)) {
     names.forEach((a, i) => names.slice(i + 1).forEach((b) => {
       const found = distance(palette[a][theme], palette[b][theme], matrix);

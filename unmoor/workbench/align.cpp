@@ -271,6 +271,7 @@ class Alignment {
           value.note = std::move(found->second.note);
         }
         value.cause = std::move(found->second.cause);
+        value.plane = std::move(found->second.plane);
       } else if (result_.kernels_alone) {
         value.verdict = ValueVerdict::Hidden;
         value.note.clear();

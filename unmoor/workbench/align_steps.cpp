@@ -201,6 +201,7 @@ void AlignSteps::judge(const StepInfo& step, const NamedData& given, std::span<c
     judge_raised(step, given, places, expected, found, judging, judged);
     name_causes(step, given, *region, expected, found, judged);
   }
+  draw_errors(expected, found, judged);
   for (size_t i = 0; i < judged.size(); ++i) {
     if (judged[i].verdict != ValueVerdict::Hidden) judgements_[step.outputs[places[i]]] = std::move(judged[i]);
   }
@@ -244,6 +245,18 @@ void AlignSteps::name_causes(const StepInfo& step, const NamedData& given, const
     --causes_left_;
     if (setting_.options.progress) setting_.options.progress(cat("cause of ", step.node), 0, 0);
     judged[i].cause = region_cause(raised ? *raised : region, i, expected[i], found[i]);
+  }
+}
+
+void AlignSteps::draw_errors(std::span<const Data> expected, std::span<const Data> found, std::vector<Judgement>& judged) {
+  for (size_t i = 0; i < judged.size() && planes_left_ > 0; ++i) {
+    const bool is_off = judged[i].verdict == ValueVerdict::Suspicious || judged[i].verdict == ValueVerdict::Differ;
+    if (!is_off || !expected[i].is_tensor() || !found[i].is_tensor()) continue;
+    const Tensor& exact = expected[i].tensor();
+    const Tensor& actual = found[i].tensor();
+    if (!is_float(exact.dtype()) || !is_float(actual.dtype()) || exact.shape() != actual.shape()) continue;
+    judged[i].plane = error_plane(doubles(exact), doubles(actual), exact.shape());
+    if (judged[i].plane) --planes_left_;
   }
 }
 

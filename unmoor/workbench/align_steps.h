@@ -59,6 +59,8 @@ class AlignSteps {
   // Looks for the cause of what is off, for the first few values: each takes up to a minute or so.
   void name_causes(const StepInfo& step, const NamedData& given, const Region& region, std::span<const Data> expected,
                    std::span<const Data> found, std::vector<Judgement>& judged);
+  // Draws the errors of what is off, of the first few values.
+  void draw_errors(std::span<const Data> expected, std::span<const Data> found, std::vector<Judgement>& judged);
   std::vector<Data> expected_for(const StepInfo& step, const NamedData& given);
   void release(const std::string& name);
 
@@ -74,6 +76,7 @@ class AlignSteps {
   bool reference_runs_ = true;
   std::optional<ModelGraph> raised_;  // Made when it is first needed.
   size_t causes_left_ = 5;  // To look for.
+  size_t planes_left_ = 5;  // To draw.
   double floor_ms_ = 0;
 };
 

@@ -2,6 +2,7 @@
 
 #include "unmoor/workbench/causes/cause.h"
 #include "unmoor/workbench/compare.h"
+#include "unmoor/workbench/error_plane.h"
 #include "unmoor/workbench/noise/floor.h"
 
 namespace unmoor {
@@ -22,6 +23,7 @@ struct Judgement {
   ValueVerdict verdict = ValueVerdict::Hidden;
   std::string note = {};  // What there is to add, in words: "16-bit arithmetic inside", or why there is no floor.
   std::optional<Cause> cause = std::nullopt;  // Of what is not explained.
+  std::optional<ErrorPlane> plane = std::nullopt;  // How its error looks.
 };
 
 struct JudgeOptions {
