@@ -31,6 +31,8 @@ struct Options {
   std::vector<std::string> names;     // What the action is about.
   std::string platform;               // catalog import: NAME@VERSION
   std::string source;                 // catalog import: where the table is from
+  std::string code;                   // scan --source: a folder of PyTorch code
+  std::string patch;                  // scan --diff: the file to write
   std::string memory;                 // scan: of the target, 16G
   std::string link;                   // scan: bytes a second between host and target
   std::string category;
@@ -55,6 +57,7 @@ struct Options {
   bool exit_zero = false;
   std::string lock;                   // doctor: the lock file to write
   std::string verify;                 // doctor: the lock file to compare this machine with
+  std::string reproductions;          // align: a folder for what replays each finding
   std::string write_cases;            // A folder for cases in ONNX's test layout.
   bool write_dump_script = false;     // align: only prints a script for another machine
   bool dry_run = false;               // conformance: only where each case would run

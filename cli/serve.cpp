@@ -13,6 +13,7 @@
 
 #include <cstdlib>
 #include <optional>
+#include <string_view>
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/stop.h"
@@ -43,6 +44,8 @@ std::optional<Request> request_of(evhttp_request* request) {
   const evhttp_uri* const uri = ::evhttp_request_get_evhttp_uri(request);
   const char* const path = uri == nullptr ? nullptr : ::evhttp_uri_get_path(uri);
   if (path == nullptr || *path != '/' || ::evhttp_uri_get_host(uri) != nullptr) return std::nullopt;
+  const std::string_view whole = ::evhttp_request_get_uri(request);
+  if (whole.find("%00") != std::string_view::npos) return std::nullopt;  // It would end a name early.
   Request found{decoded(path), {}};
   if (const char* const query = ::evhttp_uri_get_query(uri); query != nullptr && *query != '\0') {
     evkeyvalq pairs{};

@@ -105,6 +105,7 @@ export interface Align {
   over?: Raw[];
   over_entire?: Raw[];
   excess?: Raw[];
+  excess_entire?: Raw[];
   floor_low?: Raw[];
   floor_high?: Raw[];
   baseline_entire?: Raw[];

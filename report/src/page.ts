@@ -74,7 +74,7 @@ function limitsOf(page: Page): Limits {
   const align = page.doc.align ?? {};
   const size = page.graph.size;
   const excess = column(align.excess, size);
-  if (excess) return { kind: 'excess', single: excess, entire: null, fine: 3, bad: 10, edges: [1, 3, 10, 30, 100, 1000] };
+  if (excess) return { kind: 'excess', single: excess, entire: column(align.excess_entire, size), fine: 3, bad: 10, edges: [1, 3, 10, 30, 100, 1000] };
   return { kind: 'tolerance', single: column(align.over, size), entire: column(align.over_entire, size), fine: 1, bad: 10, edges: [0.3, 1, 10, 30, 100, 1000] };
 }
 

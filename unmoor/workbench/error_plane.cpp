@@ -192,6 +192,12 @@ std::optional<ErrorPlane> error_plane(std::span<const double> exact, std::span<c
   return plane;
 }
 
+void add_reason(ErrorPlane& plane, std::string reason) {
+  if (!plane.systematic) plane.pattern.clear();  // It said that there is none.
+  plane.systematic = true;
+  plane.pattern.insert(plane.pattern.begin(), std::move(reason));
+}
+
 ErrorPlane shrunk(const ErrorPlane& plane, size_t cells) {
   ErrorPlane out = plane;
   while (out.rows * out.columns > std::max<size_t>(cells, 1)) {

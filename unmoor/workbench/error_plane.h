@@ -32,6 +32,9 @@ struct ErrorPlane {
 // Any thread.
 std::optional<ErrorPlane> error_plane(std::span<const double> exact, std::span<const double> found, const Shape& shape);
 
+// Calls it systematic for one more reason, a sentence.
+void add_reason(ErrorPlane& plane, std::string reason);
+
 // The same picture in at most so many cells, at least one a side; every new cell shows the largest of those in it.
 ErrorPlane shrunk(const ErrorPlane& plane, size_t cells);
 

@@ -102,6 +102,15 @@ TEST(ErrorPlane, WhatCannotBeDrawnIsNone) {
   EXPECT_EQ(error_plane(exact, found, Shape({64}))->rows, 1);
 }
 
+TEST(ErrorPlane, AnotherReasonMakesItSystematic) {
+  const auto exact = normal(4096, 1);
+  auto plane = *error_plane(exact, sum(exact, normal(4096, 2), 1e-3), Shape({64, 64}));
+  ASSERT_FALSE(plane.systematic);
+  add_reason(plane, "systematic: the border is off more than the inside.");
+  EXPECT_TRUE(plane.systematic);
+  EXPECT_THAT(plane.pattern, ElementsAre("systematic: the border is off more than the inside."));
+}
+
 TEST(ErrorPlane, JsonCarriesCellsAsBytes) {
   std::vector<double> exact(16);
   auto found = exact;

@@ -4,6 +4,7 @@
 
 #include "unmoor/base/threads.h"
 #include "unmoor/hal/device.h"
+#include "unmoor/ops/product.h"
 
 namespace unmoor {
 
@@ -13,5 +14,8 @@ namespace unmoor {
 // processor. A device whose threads are all busy with another job works on its caller's thread alone, so sessions side by side
 // need no more threads.
 std::unique_ptr<Backend> make_cpu_backend(std::shared_ptr<ThreadPool> pool = nullptr);
+
+// Products of float64 by this processor's vectors and the pool's threads.
+Float64Help float64_help(std::shared_ptr<ThreadPool> pool);
 
 }  // namespace unmoor

@@ -64,7 +64,7 @@ double Subject::size_of_target() const {
 }
 
 void Subject::take_sample() {
-  const OpCall call = call_of(node_, inputs_);
+  const OpCall call = call_on(node_, inputs_);
   const auto sample = sampled(call, inputs_, options_.flop, worst_element());
   if (!sample) return;
   whole_inputs_ = inputs_;
