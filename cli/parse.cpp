@@ -153,7 +153,15 @@ class Flags {
     return *this;
   }
   Flags& html() {
-    tool_.add_option("--html", options_.html, "writes the result as one self-contained page")->type_name("FILE");
+    auto* const page = tool_.add_option("--html", options_.html, "writes the result as one self-contained page");
+    page->type_name("FILE");
+    return language(page);
+  }
+  // Of the page that another option writes, or of the tool's only page.
+  Flags& language(CLI::Option* page = nullptr) {
+    auto* const option = tool_.add_option("--lang", options_.language, "language of the page: en or zh; names, numbers and commands stay");
+    option->type_name("LANGUAGE")->check(CLI::IsMember({"en", "zh"}))->capture_default_str();
+    if (page != nullptr) option->needs(page);
     return *this;
   }
   Flags& results() {
@@ -234,10 +242,16 @@ void add_catalog_tool(CLI::App& app, Options& options) {
 void add_report_tool(CLI::App& app, Options& options) {
   auto& report = add_tool(app, options, "report", "One page from stored results, made at different times or on different machines",
                           "unmoor report migrate.json bench-laptop.json -o page.html")
-                     .results().tool();
-  report.add_option("FILE", options.results, "results of tools, as --json printed them; of one model")->required();
-  report.add_option("-o,--output", options.output, "the page to write")->type_name("FILE")->required();
+                     .language().results().tool();
+  auto* const files = report.add_option("FILE", options.results, "results of tools, as --json printed them; of one model");
+  auto* const output = report.add_option("-o,--output", options.output, "the page to write")->type_name("FILE");
   report.add_flag("--open", options.open, "shows the page in a browser; where there is no display, only says where it lies");
+  auto* const serve = report.add_option("--serve", options.serve_folder,
+                                        "instead: a page for this machine's browser that lists the results in a folder, and shows one or "
+                                        "several of them; reads only, until Ctrl-C");
+  serve->type_name("FOLDER")->excludes(files)->excludes(output);
+  report.add_option("--port", options.port, "of that page on 127.0.0.1; 0 takes a free one, and the address is printed")
+      ->type_name("PORT")->check(CLI::Range(0, 65535))->capture_default_str()->needs(serve);
 }
 
 void add_device_tools(CLI::App& app, Options& options) {

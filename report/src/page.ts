@@ -2,6 +2,7 @@ import type { Doc, Graph } from './data';
 import { column } from './data';
 import { graphChart, type GraphChart } from './graphchart';
 import type { View } from './view';
+import { say } from './words';
 
 export type Role = 'target' | 'host' | 'third';
 
@@ -22,7 +23,7 @@ export class Page {
 
   reading(figure: string, otherwise: string): string {
     const text = this.doc.readings?.[figure];
-    return typeof text === 'string' && text ? text : otherwise;
+    return typeof text === 'string' && text ? say(text) : otherwise;
   }
 
   chart(chart: GraphChart): HTMLElement {

@@ -280,6 +280,7 @@ class Alignment {
           value.note = std::move(found->second.note);
         }
         value.cause = std::move(found->second.cause);
+        value.plane = std::move(found->second.plane);
         value.pattern = std::move(found->second.pattern);
         value.replay = std::move(found->second.replay);
       } else if (result_.kernels_alone || is_narrowed()) {

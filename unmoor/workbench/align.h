@@ -44,6 +44,7 @@ struct AlignedValue {
       ValueVerdict::Hidden;  // Of the kernel alone; where the target has none to run, a dump, the worse of both.
   std::string note = {};     // What there is to add to it, in words.
   std::optional<Cause> cause = std::nullopt;  // What the target does otherwise, where a search found it: of the first values that are off.
+  std::optional<ErrorPlane> plane = std::nullopt;  // How the error looks, of the first values that are off.
   std::optional<ErrorPattern> pattern = std::nullopt;  // Whether the error is random or systematic: of values that are off.
   std::optional<Replay> replay = std::nullopt;         // Where it can be run again.
   double uncertainty = 0;    // Of an output: how far rounding alone may carry an element, root mean square; 0: not known.

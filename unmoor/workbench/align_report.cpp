@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numbers>
 
@@ -50,6 +51,36 @@ json value_json(const AlignedValue& value, bool by_noise) {
           {"replay", value.replay ? json{{"folder", value.replay->folder}, {"commands", value.replay->commands}} : json(nullptr)}};
 }
 
+// How bad a verdict is, and how far beyond rounding, to sort by.
+std::pair<int, double> badness(const AlignedValue& value) {
+  constexpr std::array rank{0, 1, 3, 4, 2, -1};  // In the order of ValueVerdict.
+  const Metrics& metrics = *value.single;
+  const double excess = std::max(metrics.excess_e.value_or(0) / 3, metrics.excess_p.value_or(0) / 16);
+  return {rank.at(static_cast<size_t>(value.verdict)), metrics.excess_e ? excess : std::min(metrics.over, 1.0) / 1e3};
+}
+
+// The pictures as the JSON holds them, by value: the worst one whole, the next ones small, so that together they have at most 38,000
+// cells, 40 kB gzipped (report/DATA.md).
+std::map<const AlignedValue*, json> planes_json(const std::vector<AlignedValue>& values) {
+  constexpr size_t most_cells = 38'000;
+  constexpr size_t small_cells = 2048;
+  std::vector<const AlignedValue*> drawn;
+  for (const AlignedValue& value : values) {
+    if (value.plane && value.single) drawn.push_back(&value);
+  }
+  std::ranges::stable_sort(drawn, [](const AlignedValue* a, const AlignedValue* b) { return badness(*a) > badness(*b); });
+  std::map<const AlignedValue*, json> planes;
+  size_t left = most_cells;
+  for (const AlignedValue* const value : drawn) {
+    const size_t cells = value == drawn[0] ? left : small_cells;
+    if (left < cells) break;
+    const ErrorPlane plane = shrunk(*value->plane, cells);
+    left -= plane.rows * plane.columns;
+    planes[value] = plane_json(plane);
+  }
+  return planes;
+}
+
 std::string error_text(const std::optional<Metrics>& metrics) {
   if (!metrics) return "-";
   if (!metrics->problem.empty()) return "shape";
@@ -59,14 +90,6 @@ std::string error_text(const std::optional<Metrics>& metrics) {
 
 std::string excess_text(const std::optional<Metrics>& metrics, std::optional<double> Metrics::*which) {
   return metrics && ((*metrics).*which) ? fmt::format("{:.2g}", *((*metrics).*which)) : "-";
-}
-
-// How bad a verdict is, and how far beyond rounding, to sort by.
-std::pair<int, double> badness(const AlignedValue& value) {
-  constexpr std::array rank{0, 1, 3, 4, 2, -1};  // In the order of ValueVerdict.
-  const Metrics& metrics = *value.single;
-  const double excess = std::max(metrics.excess_e.value_or(0) / 3, metrics.excess_p.value_or(0) / 16);
-  return {rank.at(static_cast<size_t>(value.verdict)), metrics.excess_e ? excess : std::min(metrics.over, 1.0) / 1e3};
 }
 
 std::string outputs_table(const std::vector<AlignedValue>& outputs) {
@@ -151,7 +174,13 @@ json AlignResult::to_json() const {
   result["rtol"] = shown.relative;
   result["atol_scaled_by_rms"] = shown.scaled;
   for (const auto& value : outputs) result["outputs"].push_back(value_json(value, !tolerance));
-  for (const auto& value : values) result["values"].push_back(value_json(value, !tolerance));
+  std::map<const AlignedValue*, json> planes = planes_json(values);
+  const auto drawn = std::ranges::count_if(values, [](const AlignedValue& value) { return value.plane.has_value(); });
+  result["planes_left_out"] = static_cast<size_t>(drawn) - planes.size();
+  for (const auto& value : values) {
+    result["values"].push_back(value_json(value, !tolerance));
+    if (const auto plane = planes.find(&value); plane != planes.end()) result["values"].back()["plane"] = std::move(plane->second);
+  }
   result["hidden"] = hidden;
   result["without_noise"] = without_noise;
   result["floor_ms"] = measured(floor_ms);

@@ -208,6 +208,7 @@ void AlignSteps::judge(size_t number, const NamedData& given, std::span<const Da
     if (!setting_.own_values) run_again = [&](const NamedData& other) { return chosen(setting_.target.run_step(number, other), places); };
     findings().look({step, given, *region, found, run_again}, judged);
   }
+  draw_errors(expected, found, judged);
   for (size_t i = 0; i < judged.size(); ++i) {
     judged[i].floor.reset();
     if (judged[i].verdict != ValueVerdict::Hidden) judgements_[step.outputs[places[i]]] = std::move(judged[i]);
@@ -234,6 +235,20 @@ void AlignSteps::judge_raised(const StepInfo& step, const NamedData& given, cons
   std::vector<Judgement> others = judge_kernel(&*region, step.op, expected, found, judging);
   for (size_t i = 0; i < judged.size(); ++i) {
     if (is_off(judged[i]) && others[i].verdict == ValueVerdict::Explained) judged[i] = std::move(others[i]);
+  }
+}
+
+void AlignSteps::draw_errors(std::span<const Data> expected, std::span<const Data> found, std::vector<Judgement>& judged) {
+  for (size_t i = 0; i < judged.size() && planes_left_ > 0; ++i) {
+    const bool is_off = judged[i].verdict == ValueVerdict::Suspicious || judged[i].verdict == ValueVerdict::Differ;
+    if (!is_off || !expected[i].is_tensor() || !found[i].is_tensor()) continue;
+    const Tensor& exact = expected[i].tensor();
+    const Tensor& actual = found[i].tensor();
+    if (!is_float(exact.dtype()) || !is_float(actual.dtype()) || exact.shape() != actual.shape()) continue;
+    judged[i].plane = error_plane(doubles(exact), doubles(actual), exact.shape());
+    if (!judged[i].plane) continue;
+    --planes_left_;
+    if (judged[i].pattern && !judged[i].pattern->fired.empty()) add_reason(*judged[i].plane, judged[i].pattern->text + ".");
   }
 }
 

@@ -55,6 +55,8 @@ class AlignSteps {
   void judge_raised(const StepInfo& step, const NamedData& given, const std::vector<size_t>& places,
                     std::span<const Data> expected, std::span<const Data> found, const JudgeOptions& judging,
                     std::vector<Judgement>& judged);
+  // Draws the errors of what is off, of the first few values.
+  void draw_errors(std::span<const Data> expected, std::span<const Data> found, std::vector<Judgement>& judged);
   AlignFindings& findings();
   std::vector<Data> expected_for(const StepInfo& step, const NamedData& given);
   void release(const std::string& name);
@@ -69,6 +71,7 @@ class AlignSteps {
   std::map<std::string, std::pair<size_t, StepInfo>, std::less<>> reference_steps_;  // By first output.
   std::map<std::string, Judgement, std::less<>> judgements_;
   bool reference_runs_ = true;
+  size_t planes_left_ = 5;  // To draw.
   std::optional<AlignFindings> findings_;
   double floor_ms_ = 0;
 };

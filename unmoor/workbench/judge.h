@@ -3,6 +3,7 @@
 #include "unmoor/workbench/causes/cause.h"
 #include "unmoor/workbench/compare.h"
 #include "unmoor/workbench/error_pattern.h"
+#include "unmoor/workbench/error_plane.h"
 #include "unmoor/workbench/finding.h"
 #include "unmoor/workbench/noise/floor.h"
 
@@ -24,6 +25,7 @@ struct Judgement {
   ValueVerdict verdict = ValueVerdict::Hidden;
   std::string note = {};  // What there is to add, in words: "16-bit arithmetic inside", or why there is no floor.
   std::optional<Cause> cause = std::nullopt;  // Of what is not explained.
+  std::optional<ErrorPlane> plane = std::nullopt;  // How its error looks.
   // What the region makes in float64 and how far rounding carries it, where a floating value is off and a floor could be made.
   std::optional<NoiseFloor> floor = std::nullopt;
   std::optional<ErrorPattern> pattern = std::nullopt;  // Of what is off: random or systematic.

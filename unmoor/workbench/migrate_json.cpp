@@ -116,7 +116,7 @@ class Document {
     for (const ScannedNode& node : platform.nodes) categories.insert(node.category);
     scan["categories"] = json::array();
     for (const std::string& category : categories) {
-      scan["categories"].push_back({{"name", category}, {"difficulty", difficulty(category)}, {"alternative", "the host"}});
+      scan["categories"].push_back({{"name", category}, {"difficulty", difficulty(category)}, {"alternative", alternative(category)}});
     }
     for (size_t i = 0; i < platform.nodes.size(); ++i) scan["nodes"][i]["category"] = platform.nodes[i].category;
     data["scan"] = std::move(scan);

@@ -16,7 +16,7 @@ using nlohmann::json;
 constexpr const char* align_keys[] = {
     "reference",       "target",          "verdict",          "fallback_nodes", "outputs", "values",
     "first_divergent", "first_nonfinite", "nonfinite_origin", "atol",           "rtol",    "atol_scaled_by_rms",
-    "hidden",          "without_noise",   "floor_ms"};
+    "hidden",          "without_noise",   "floor_ms", "planes_left_out"};
 constexpr const char* bench_keys[] = {"runs", "ratios", "warnings"};
 constexpr const char* doctor_keys[] = {"devices", "engines", "pairs", "libraries"};
 
@@ -34,7 +34,7 @@ json scan_section(const json& result) {
   std::set<std::string> categories;
   for (const json* node : items(result, "nodes")) categories.insert(text(*node, "category"));
   for (const std::string& each : categories) {
-    if (!each.empty()) scan["categories"].push_back({{"name", each}, {"difficulty", difficulty(each)}});
+    if (!each.empty()) scan["categories"].push_back({{"name", each}, {"difficulty", difficulty(each)}, {"alternative", alternative(each)}});
   }
   return scan;
 }
