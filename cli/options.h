@@ -30,6 +30,8 @@ struct Options {
   std::vector<std::string> names;     // What the action is about.
   std::string platform;               // catalog import: NAME@VERSION
   std::string source;                 // catalog import: where the table is from
+  std::string code;                   // scan --source: a folder of PyTorch code
+  std::string patch;                  // scan --diff: the file to write
   std::string memory;                 // scan: of the target, 16G
   std::string link;                   // scan: bytes a second between host and target
   std::string category;

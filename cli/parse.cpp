@@ -81,12 +81,23 @@ class Flags {
  public:
   Flags(CLI::App& tool, Options& options) : tool_(tool), options_(options) {}
 
-  Flags& model() {
-    tool_.add_option("MODEL", options_.model, "an ONNX file")->required();
+  Flags& model(const char* what = "an ONNX file") {
+    tool_.add_option("MODEL", options_.model, what)->required();
     return *this;
   }
-  Flags& on(const char* otherwise) {
-    tool_.add_option("--on", options_.devices, "devices, as backend[:index]: cpu, opencl, reference; or engines: ort:cpu, torch:cuda:0, py:FILE")
+  // A model, or the folder of a model's code.
+  Flags& model_or_source(const char* what) {
+    auto* const model = tool_.add_option("MODEL", options_.model, what);
+    auto* const source = tool_.add_option("--source", options_.code,
+                                          "in place of a model: finds what ties the PyTorch code of this folder to one vendor's devices, and what to write instead");
+    source->type_name("FOLDER")->excludes(model);
+    tool_.add_option("--diff", options_.patch, "with --source: writes the safe changes as a patch for 'git apply' in that folder")->type_name("FILE")->needs(source);
+    return *this;
+  }
+  Flags& on(const char* otherwise) { return on(otherwise, "devices, as backend[:index]: cpu, opencl, reference; or engines: ort:cpu, torch:cuda:0, py:FILE"); }
+  Flags& on_own_devices(const char* otherwise) { return on(otherwise, "Unmoor's devices, as backend[:index]: cpu, opencl, reference"); }
+  Flags& on(const char* otherwise, const char* what) {
+    tool_.add_option("--on", options_.devices, what)
         ->type_name("DEVICE,...")
         ->allow_extra_args(false)
         ->delimiter(',')
@@ -95,8 +106,8 @@ class Flags {
   }
   Flags& on_platforms(const char* otherwise) {
     tool_.add_option("--on", options_.devices,
-                     "devices that are here (cpu, opencl, reference) and platforms of the catalogue, with @VERSION for an older one; all: every "
-                     "platform of the catalogue ('unmoor catalog list')")
+                     "devices that are here (cpu, opencl, reference), engines (ort:cpu, torch:cuda:0, py:FILE) and platforms of the catalogue, with "
+                     "@VERSION for an older one; all: every platform of the catalogue ('unmoor catalog list')")
         ->type_name("PLATFORM,...")
         ->allow_extra_args(false)
         ->delimiter(',')
@@ -123,8 +134,8 @@ class Flags {
     tool_.add_option("--range", options_.range, "generated floats are uniform in this range, not normal")->type_name("LOW,HIGH");
     return *this;
   }
-  Flags& settings() {
-    tool_.add_option("--set", options_.settings, "an option of a device or an engine, such as cpu.threads=2 or ort.optimize=off")->type_name("DEVICE.KEY=VALUE")->allow_extra_args(false);
+  Flags& settings(const char* what = "an option of a device or an engine, such as cpu.threads=2 or ort.optimize=off") {
+    tool_.add_option("--set", options_.settings, what)->type_name("DEVICE.KEY=VALUE")->allow_extra_args(false);
     tool_.add_flag("--exact", options_.exact, "only kernels that differ from plain arithmetic by the order of sums alone: no Winograd");
     return *this;
   }
@@ -132,8 +143,8 @@ class Flags {
     tool_.add_option("--python", options_.python, "the interpreter for ort, torch and py; else UNMOOR_PYTHON, the active environment's, python3")->type_name("FILE");
     return *this;
   }
-  Flags& threads() {
-    tool_.add_option("--threads", options_.threads, "threads of the cpu device and of engines; 0: one a core")->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
+  Flags& threads(const char* what = "threads of the cpu device and of engines; 0: one a core") {
+    tool_.add_option("--threads", options_.threads, what)->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
     return *this;
   }
   Flags& narrowed() {
@@ -174,7 +185,8 @@ void add_model_tools(CLI::App& app, Options& options) {
       .tool().add_option("--seconds", options.seconds, "of warm runs for each device")->type_name("S")->check(number_up_to(most_seconds))->capture_default_str();
   auto& scan = add_tool(app, options, "scan", "Which nodes a device or platform takes, which it refuses and why; runs nothing",
                         "unmoor scan model.onnx --on opencl,ort-cuda,torch-npu@26.1")
-                   .model().on_platforms("cpu").narrowed().settings().python().html().hash().results().tool();
+                   .model_or_source("an ONNX file; a program of torch.export (.pt2), TorchScript (.pt) or checkpoint (.pth, .safetensors), read without PyTorch")
+                   .on_platforms("cpu").narrowed().settings().python().html().hash().results().tool();
   scan.add_option("--shapes", options.shapes, "input shapes: x:1x3x224x224")->type_name("SHAPES");
   scan.add_option("--memory", options.memory, "memory of the target, such as 16G: says which batch fits")->type_name("SIZE");
   scan.add_option("--link", options.link, "bytes a second between host and target, such as 12G: says what copies cost")->type_name("SIZE");
@@ -240,7 +252,7 @@ void add_device_tools(CLI::App& app, Options& options) {
       ->type_name("FILE")->excludes(lock);
   auto& conformance = add_tool(app, options, "conformance", "Every operator's cases on a device against the reference",
                                "unmoor conformance --on opencl --op Softmax,MatMul")
-                          .on("cpu").settings().threads().results().tool();
+                          .on_own_devices("cpu").settings("an option of a device, such as cpu.threads=2").threads("threads of the cpu device; 0: one a core").results().tool();
   auto* const tests = conformance.add_option("--onnx-tests", options.onnx_tests, "runs ONNX's own test layout instead: every folder below this one with model.onnx and test_data_set_N/*.pb");
   tests->type_name("FOLDER");
   conformance.add_option("--op", options.ops, "only these operators")->type_name("TYPE,...")->allow_extra_args(false)->delimiter(',')->excludes(tests);

@@ -24,6 +24,12 @@ std::unique_ptr<Runner> side(const Lab& lab, const std::string& name, bool is_re
   return lab.runner(name, options);
 }
 
+// Where a name could mean a folder, too, which of both it means.
+void note_folder(const std::string& name) {
+  if (!is_device(name) || !is_dump(name)) return;
+  show_note(cat("'", name, "' is the ", is_engine(name) ? "engine" : "device", "; for the folder of that name write ./", name));
+}
+
 // Inputs that a dump holds are used unless others were given.
 NamedData inputs_for(const Lab& lab, Runner& reference) {
   NamedData inputs = lab.inputs();
@@ -71,6 +77,7 @@ std::string folder_for_findings(const Options& options) {
 Outcome align_command(const Options& options, nlohmann::json& result) {
   const Lab lab(options);
   show_note(lab.note());
+  for (const std::string& name : {options.reference, options.target}) note_folder(name);
   const auto reference = side(lab, options.reference, true, true);
   const auto target = side(lab, options.target, false, true);
   const NamedData inputs = inputs_for(lab, *reference);

@@ -227,5 +227,15 @@ class Dumps(ProgramTest):
         self.assertIn(values[name]["single"]["verdict"], ("differ", "suspicious"))
 
 
+class Folders(ProgramTest):
+    def test_a_folder_that_is_called_as_an_engine_is_given_with_its_path(self):
+        path = models.relu(self.folder / "m.onnx")
+        hint = "for the folder of that name write ./cpu"
+        self.assertNotIn(hint, unmoor("align", path, "--target", "cpu", folder=self.folder).err)
+        self.assertEqual(unmoor("run", path, "--dump", "cpu", folder=self.folder).status, 0)
+        self.assertIn(hint, unmoor("align", path, "--target", "cpu", folder=self.folder).err)
+        self.assertNotIn(hint, unmoor("align", path, "--target", "./cpu", folder=self.folder).err)
+
+
 if __name__ == "__main__":
     unittest.main()

@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/json.h"
 #include "unmoor/ops/builder.h"
 #include "unmoor/runtime/session.h"
 #include "unmoor/workbench/compare.h"
@@ -134,7 +135,7 @@ DoctorResult doctor(const std::vector<PlatformToProbe>& platforms, const ProbeIn
       continue;
     }
     const ProbeAnswer answer = probe(platform.name);
-    const json found = json::parse(answer.json, nullptr, false);
+    const json found = read_json(answer.json);
     if (!answer.ended.empty() || !found.is_object()) {
       result.devices.push_back({platform.name, platform.name, "broken", answer.ended.empty() ? "its probe gave no answer" : answer.ended, ""});
       continue;

@@ -140,7 +140,7 @@ class Document {
     shown["excess"] = excess;
     shown["excess_entire"] = excess_entire;
     shown["metrics"] = {"kernel alone", "whole run"};
-    shown["heat"] = {excess, excess_entire};
+    shown["heat"] = json::array({excess, excess_entire});  // Two lists that begin with a text would be an object.
     json hidden = json::array();
     std::set<size_t> listed;
     for (const std::string& node : align.hidden) {

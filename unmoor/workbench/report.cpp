@@ -250,6 +250,7 @@ json for_page(const json& data) {
   const auto align = out.find("align");
   if (align == out.end() || !align->is_object() || !align->contains("values") || !(*align)["values"].is_array()) return out;
   if ((*align)["values"].size() <= many_values) return out;
+  if (!member(out, "readings").is_object()) out["readings"] = json::object();
   out["readings"]["layers"] = fmt::format("{} values: three metrics of each; all the others are what unmoor align --json prints.", (*align)["values"].size());
   for (json& value : (*align)["values"]) {
     if (!value.is_object()) continue;

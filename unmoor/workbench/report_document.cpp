@@ -162,7 +162,8 @@ void add_align_columns(json& page) {
   align["metrics"] = {"kernel alone", "whole run"};
   align[far_key] = column_of(align, index, "single", far_key);
   align[std::string(far_key) + "_entire"] = column_of(align, index, "entire", far_key);
-  align["heat"] = {align[far_key], align[std::string(far_key) + "_entire"]};
+  // Two lists that begin with a text would be an object.
+  align["heat"] = json::array({align[far_key], align[std::string(far_key) + "_entire"]});
   align["hidden"] = hidden;
 }
 

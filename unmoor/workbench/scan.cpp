@@ -144,6 +144,10 @@ void add_effort(ScannedPlatform& platform) {
   });
 }
 
+bool is_misfit(const Error& error) {
+  return error.kind() == ErrorKind::InvalidModel || error.kind() == ErrorKind::InvalidArgument || error.kind() == ErrorKind::Unsupported;
+}
+
 void check_names(const FileNodes& nodes, const ScanOptions& options) {
   for (const std::string& node : options.nodes) {
     if (std::ranges::find(nodes.all(), node, &FileNode::name) == nodes.all().end())

@@ -62,6 +62,25 @@ TEST(Report, WrongTypesAreLeftOut) {
   EXPECT_THAT(render_report(data), HasSubstr("not-run-tune"));
 }
 
+TEST(Report, ReadingsOfAnotherKindAreReplacedWhereValuesAreMany) {
+  json values = json::array();
+  for (int i = 0; i < 1001; ++i) values.push_back({{"name", std::to_string(i)}, {"entire", {{"rel_l2", 1}, {"mean", 2}}}});
+  for (const json& readings : {json(), json("text"), json::array({1}), json(3)}) {
+    const json page = json::parse(data_block(render_report({{"readings", readings}, {"align", {{"values", values}}}})));
+    EXPECT_TRUE(page["readings"]["layers"].is_string());
+    EXPECT_EQ(page["align"]["values"][5]["entire"], json({{"rel_l2", 1}}));
+  }
+}
+
+TEST(Report, TwoNodesThatAreInfinitelyFarMakeTwoListsOfHeat) {
+  const auto value = [](const char* node) {
+    const json far = {{"rel_l2", "inf"}, {"over", "inf"}, {"problem", "shape"}};
+    return json{{"name", node}, {"node", node}, {"op", "Relu"}, {"single", far}, {"entire", far}};
+  };
+  const json page = report_document({{"tool", "align"}, {"values", json::array({value("a"), value("b")})}});
+  EXPECT_EQ(page["align"]["heat"], json::array({json::array({"inf", "inf"}), json::array({"inf", "inf"})}));
+}
+
 TEST(Report, DataIsCarriedWholeAndHoldsNoMarkup) {
   const json data = {{"graph", {{"name", {"</script><img>", "<!--", "a\"b"}}}}, {"sentence", "<b>&'\""}};
   const std::string page = render_report(data);
