@@ -85,6 +85,32 @@ void add_nodes(const Graph& graph, const std::string& prefix,
   }
 }
 
+// Whether an engine's spelling means this operator of the file: "Conv", "com.example:Conv" or "aten::conv" for Conv.
+bool is_op(const std::string& theirs, const std::string& op) {
+  if (theirs == op) return true;
+  const std::string& longer = theirs.size() > op.size() ? theirs : op;
+  return longer.ends_with(cat(":", theirs.size() > op.size() ? op : theirs));
+}
+
+// What an engine that says little lets one know: `reason` is why it did not load the model, empty if it did. The node that it
+// stopped at is known where it named the node, or an operator that only one node has.
+void say_why_unknown(std::vector<PlacementInfo>& placements, const std::string& engine, const FailureReading& failure,
+                     const std::string& reason) {
+  const auto suspected = [&](const PlacementInfo& placed) {
+    return !reason.empty() && (failure.layer.empty() ? is_op(failure.op, placed.op) : placed.node == failure.layer);
+  };
+  const auto count = std::ranges::count_if(placements, suspected);
+  for (PlacementInfo& placed : placements) {
+    const bool one_of = suspected(placed);
+    if (one_of && count == 1) placed.state = "unsupported";
+    const std::string detail = reason.empty() ? cat(engine, " does not say where it runs a node")
+                               : count == 0   ? reason
+                               : one_of       ? (count == 1 ? reason : cat("it may be this node: ", reason))
+                                              : cat(engine, " stopped at another node");
+    placed.refusals = {{engine, "", one_of && count == 1 ? "no-kernel" : "", detail}};
+  }
+}
+
 }  // namespace
 
 std::unique_ptr<Runner> Lab::engine_runner(const EngineName& name) const {
@@ -126,21 +152,11 @@ PlanInfo Lab::engine_placement(const EngineName& name) const {
     plan.devices = {name.text()};
   }
   const bool whole = name.text() == "ort:cpu" && reason.empty();  // It loads a model only if each node has a kernel there.
-  const auto refused = [&](const std::string& node, const std::string& op) {
-    return !reason.empty() && (failure.layer.empty() ? op.ends_with(failure.op) : node == failure.layer);
-  };
   const auto place = [&](const std::string& node, const std::string& op) {
-    PlacementInfo placed{node, op, name.text(), whole ? "ONNX Runtime's" : "", whole ? "native" : "unknown"};
-    if (refused(node, op)) {
-      placed.state = "unsupported";
-      placed.refusals = {{name.text(), "", "no-kernel", reason}};
-    } else if (!whole) {
-      placed.refusals = {{name.text(), "", "",
-                          cat(name.text(), reason.empty() ? " does not say where it runs a node" : " stopped at another node")}};
-    }
-    return placed;
+    return PlacementInfo{node, op, name.text(), whole ? "ONNX Runtime's" : "", whole ? "native" : "unknown"};
   };
   add_nodes(model_->graph, "", place, plan.placements);
+  if (!whole) say_why_unknown(plan.placements, name.text(), failure, reason);
   return plan;
 }
 

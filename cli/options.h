@@ -22,6 +22,7 @@ struct Options {
   std::string output;
   std::string dump;
   std::string html;
+  std::string language = "en";        // Of the page.
   std::vector<std::string> settings;  // --set DEVICE.KEY=VALUE
   std::string python;                 // The interpreter for engines; empty: UNMOOR_PYTHON, the active environment's, python3.
   std::vector<std::string> nodes;     // --node
@@ -45,6 +46,8 @@ struct Options {
   std::optional<double> rtol = std::nullopt;
   std::vector<std::string> results;   // report: files that hold results
   bool open = false;                  // report: shows the page
+  std::string serve_folder;           // report: the folder whose results a local page lists
+  unsigned port = 0;                  // report: of that page; 0: a free one
   bool json = false;
   bool explain = false;
   bool kernels = false;
@@ -54,6 +57,7 @@ struct Options {
   bool exit_zero = false;
   std::string lock;                   // doctor: the lock file to write
   std::string verify;                 // doctor: the lock file to compare this machine with
+  std::string reproductions;          // align: a folder for what replays each finding
   std::string write_cases;            // A folder for cases in ONNX's test layout.
   bool write_dump_script = false;     // align: only prints a script for another machine
   bool dry_run = false;               // conformance: only where each case would run

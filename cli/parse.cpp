@@ -94,8 +94,10 @@ class Flags {
     tool_.add_option("--diff", options_.patch, "with --source: writes the safe changes as a patch for 'git apply' in that folder")->type_name("FILE")->needs(source);
     return *this;
   }
-  Flags& on(const char* otherwise) {
-    tool_.add_option("--on", options_.devices, "devices, as backend[:index]: cpu, opencl, reference; or engines: ort:cpu, torch:cuda:0, py:FILE")
+  Flags& on(const char* otherwise) { return on(otherwise, "devices, as backend[:index]: cpu, opencl, reference; or engines: ort:cpu, torch:cuda:0, py:FILE"); }
+  Flags& on_own_devices(const char* otherwise) { return on(otherwise, "Unmoor's devices, as backend[:index]: cpu, opencl, reference"); }
+  Flags& on(const char* otherwise, const char* what) {
+    tool_.add_option("--on", options_.devices, what)
         ->type_name("DEVICE,...")
         ->allow_extra_args(false)
         ->delimiter(',')
@@ -104,8 +106,8 @@ class Flags {
   }
   Flags& on_platforms(const char* otherwise) {
     tool_.add_option("--on", options_.devices,
-                     "devices that are here (cpu, opencl, reference) and platforms of the catalogue, with @VERSION for an older one; all: every "
-                     "platform of the catalogue ('unmoor catalog list')")
+                     "devices that are here (cpu, opencl, reference), engines (ort:cpu, torch:cuda:0, py:FILE) and platforms of the catalogue, with "
+                     "@VERSION for an older one; all: every platform of the catalogue ('unmoor catalog list')")
         ->type_name("PLATFORM,...")
         ->allow_extra_args(false)
         ->delimiter(',')
@@ -132,17 +134,17 @@ class Flags {
     tool_.add_option("--range", options_.range, "generated floats are uniform in this range, not normal")->type_name("LOW,HIGH");
     return *this;
   }
-  Flags& settings() {
-    tool_.add_option("--set", options_.settings, "an option of a device or an engine, such as cpu.threads=2 or ort.optimize=off")->type_name("DEVICE.KEY=VALUE")->allow_extra_args(false);
-    tool_.add_flag("--exact", options_.exact, "only kernels that differ from plain arithmetic by the order of sums alone: no Winograd");
+  Flags& settings(const char* what = "an option of a device or an engine, such as cpu.threads=2 or ort.optimize=off") {
+    tool_.add_option("--set", options_.settings, what)->type_name("DEVICE.KEY=VALUE")->allow_extra_args(false);
+    tool_.add_flag("--exact", options_.exact, "only kernels that differ from plain arithmetic by the order of sums alone: no Winograd, no f32x6");
     return *this;
   }
   Flags& python() {
     tool_.add_option("--python", options_.python, "the interpreter for ort, torch and py; else UNMOOR_PYTHON, the active environment's, python3")->type_name("FILE");
     return *this;
   }
-  Flags& threads() {
-    tool_.add_option("--threads", options_.threads, "threads of the cpu device and of engines; 0: one a core")->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
+  Flags& threads(const char* what = "threads of the cpu device and of engines; 0: one a core") {
+    tool_.add_option("--threads", options_.threads, what)->type_name("N")->check(CLI::NonNegativeNumber)->capture_default_str();
     return *this;
   }
   Flags& narrowed() {
@@ -151,7 +153,15 @@ class Flags {
     return *this;
   }
   Flags& html() {
-    tool_.add_option("--html", options_.html, "writes the result as one self-contained page")->type_name("FILE");
+    auto* const page = tool_.add_option("--html", options_.html, "writes the result as one self-contained page");
+    page->type_name("FILE");
+    return language(page);
+  }
+  // Of the page that another option writes, or of the tool's only page.
+  Flags& language(CLI::Option* page = nullptr) {
+    auto* const option = tool_.add_option("--lang", options_.language, "language of the page: en or zh; names, numbers and commands stay");
+    option->type_name("LANGUAGE")->check(CLI::IsMember({"en", "zh"}))->capture_default_str();
+    if (page != nullptr) option->needs(page);
     return *this;
   }
   Flags& results() {
@@ -203,6 +213,10 @@ void add_model_tools(CLI::App& app, Options& options) {
   align.add_option("--target", options.target, "a device, an engine, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
   align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
   align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
+  align.add_option("--reproductions", options.reproductions,
+                   "writes each value that is off here: its node as a model of its own with its inputs and outputs in ONNX's test layout, and a "
+                   "script that runs it under ONNX Runtime; beside --html FILE, if not given")
+      ->type_name("FOLDER");
   align.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   align.add_flag("--write-dump-script", options.write_dump_script,
                  "only prints a Python script that writes the PyTorch model's values on another machine, as a folder for --reference or --target");
@@ -228,10 +242,16 @@ void add_catalog_tool(CLI::App& app, Options& options) {
 void add_report_tool(CLI::App& app, Options& options) {
   auto& report = add_tool(app, options, "report", "One page from stored results, made at different times or on different machines",
                           "unmoor report migrate.json bench-laptop.json -o page.html")
-                     .results().tool();
-  report.add_option("FILE", options.results, "results of tools, as --json printed them; of one model")->required();
-  report.add_option("-o,--output", options.output, "the page to write")->type_name("FILE")->required();
+                     .language().results().tool();
+  auto* const files = report.add_option("FILE", options.results, "results of tools, as --json printed them; of one model");
+  auto* const output = report.add_option("-o,--output", options.output, "the page to write")->type_name("FILE");
   report.add_flag("--open", options.open, "shows the page in a browser; where there is no display, only says where it lies");
+  auto* const serve = report.add_option("--serve", options.serve_folder,
+                                        "instead: a page for this machine's browser that lists the results in a folder, and shows one or "
+                                        "several of them; reads only, until Ctrl-C");
+  serve->type_name("FOLDER")->excludes(files)->excludes(output);
+  report.add_option("--port", options.port, "of that page on 127.0.0.1; 0 takes a free one, and the address is printed")
+      ->type_name("PORT")->check(CLI::Range(0, 65535))->capture_default_str()->needs(serve);
 }
 
 void add_device_tools(CLI::App& app, Options& options) {
@@ -246,7 +266,7 @@ void add_device_tools(CLI::App& app, Options& options) {
       ->type_name("FILE")->excludes(lock);
   auto& conformance = add_tool(app, options, "conformance", "Every operator's cases on a device against the reference",
                                "unmoor conformance --on opencl --op Softmax,MatMul")
-                          .on("cpu").settings().threads().results().tool();
+                          .on_own_devices("cpu").settings("an option of a device, such as cpu.threads=2").threads("threads of the cpu device; 0: one a core").results().tool();
   auto* const tests = conformance.add_option("--onnx-tests", options.onnx_tests, "runs ONNX's own test layout instead: every folder below this one with model.onnx and test_data_set_N/*.pb");
   tests->type_name("FOLDER");
   conformance.add_option("--op", options.ops, "only these operators")->type_name("TYPE,...")->allow_extra_args(false)->delimiter(',')->excludes(tests);

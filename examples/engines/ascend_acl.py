@@ -2,6 +2,7 @@
 
 Needs CANN's environment (source set_env.sh) with its Python module acl, and the model compiled before into MODEL.om beside MODEL.onnx:
 atc --model=MODEL.onnx --framework=5 --output=MODEL --soc_version=…   ASCEND_DEVICE chooses the device."""
+import math
 import os
 
 import acl
@@ -28,12 +29,28 @@ def load(model):
 
 
 def dataset(sizes):
-    """Buffers on the device, and the list of them that ACL takes."""
+    """Buffers on the device with their sizes, and the list of them that ACL takes."""
     buffers, together = [], acl.mdl.create_dataset()
     for size in sizes:
-        buffers.append(check(acl.rt.malloc(size, 0)))
-        acl.mdl.add_dataset_buffer(together, acl.create_data_buffer(buffers[-1], size))
+        buffers.append((check(acl.rt.malloc(size, 0)), size))
+        acl.mdl.add_dataset_buffer(together, acl.create_data_buffer(*buffers[-1]))
     return buffers, together
+
+
+def fill(buffer, size, data, name):
+    if len(data) > size:
+        raise ValueError(f"the input '{name}' has {len(data)} bytes; the model was compiled for {size}")
+    check(acl.rt.memcpy(buffer, size, acl.util.bytes_to_ptr(data), len(data), to_device))
+
+
+def fetch(buffer, size):
+    """The bytes of a buffer on the device."""
+    host = check(acl.rt.malloc_host(size))
+    try:
+        check(acl.rt.memcpy(host, size, buffer, size, to_host))
+        return acl.util.ptr_to_bytes(host, size)
+    finally:
+        check(acl.rt.free_host(host))
 
 
 def run(inputs):
@@ -41,16 +58,14 @@ def run(inputs):
     if "inputs" not in state:
         state["inputs"] = dataset(acl.mdl.get_input_size_by_index(about, i) for i in range(acl.mdl.get_num_inputs(about)))
         state["outputs"] = dataset(acl.mdl.get_output_size_by_index(about, i) for i in range(acl.mdl.get_num_outputs(about)))
-    for i, buffer in enumerate(state["inputs"][0]):
-        data = inputs[acl.mdl.get_input_name_by_index(about, i)].tobytes()
-        check(acl.rt.memcpy(buffer, len(data), acl.util.bytes_to_ptr(data), len(data), to_device))
+    for i, (buffer, size) in enumerate(state["inputs"][0]):
+        name = acl.mdl.get_input_name_by_index(about, i)
+        fill(buffer, size, inputs[name].tobytes(), name)
     check(acl.mdl.execute(state["model"], state["inputs"][1], state["outputs"][1]))
     found = {}
-    for i, buffer in enumerate(state["outputs"][0]):
+    for i, (buffer, size) in enumerate(state["outputs"][0]):
         shape = check(acl.mdl.get_cur_output_dims(about, i))["dims"]
-        array = numpy.empty(shape, TYPES[acl.mdl.get_output_data_type(about, i)])
-        data = array.tobytes()
-        check(acl.rt.memcpy(acl.util.bytes_to_ptr(data), len(data), buffer, len(data), to_host))
+        dtype = TYPES[acl.mdl.get_output_data_type(about, i)]
         name = acl.mdl.get_output_name_by_index(about, i).split(":")[-1]
-        found[name] = numpy.frombuffer(data, array.dtype).reshape(shape)
+        found[name] = numpy.frombuffer(fetch(buffer, size), dtype, math.prod(shape)).reshape(shape)
     return found

@@ -9,6 +9,8 @@ PACKAGES = ["openvino"]  # Whose versions go into results.
 core = openvino.Core()
 device = os.environ.get("OPENVINO_DEVICE", "CPU")
 settings = {"INFERENCE_PRECISION_HINT": os.environ.get("OPENVINO_PRECISION", "f32"), "PERFORMANCE_HINT": "LATENCY"}
+if device == "CPU":
+    settings["INFERENCE_NUM_THREADS"] = int(os.environ.get("UNMOOR_THREADS", "0"))  # As --threads says; 0 lets OpenVINO choose.
 path = None
 compiled = {}  # By the values that are shown; () is the model as it is.
 

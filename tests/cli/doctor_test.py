@@ -110,7 +110,8 @@ class Lock(ProgramTest):
                             ('{"lock": 1, "components": [{"name": "a", "version": 1, "path": "", "sha256": ""}]}', "no text 'version'"),
                             ('{"lock": 1, "components": [{"name": "", "version": "", "path": "", "sha256": ""}]}', "empty name"),
                             ('{"lock": 1, "components": [{"name": "a", "version": "", "path": "", "sha256": "x"}]}', "no SHA-256"),
-                            (json.dumps(twice), "stands there twice"), ("[" * 100_000, "no JSON"), (" " * (17 << 20), "more than any lock")):
+                            (json.dumps(twice), "stands there twice"), ("[" * 100_000, "no JSON"),
+                            ('{"lock": ' + "[" * 100_000 + "]" * 100_000 + "}", "no JSON"), (" " * (17 << 20), "more than any lock")):
             self.lock.write_text(text)
             reason = self.run_tool("doctor", "--verify", self.lock, status=2)["reason"]
             self.assertIn(words, reason)
@@ -235,12 +236,14 @@ class MadeUpMachines(ProgramTest):
         self.assertEqual(set(found.values()), {"unknown"}, found)
 
     def test_broken_files_of_a_machine_are_no_facts(self):
-        files = {"proc/driver/nvidia/version": "\0\xff" * 1000, "usr/local/cuda/version.json": "[" * 100000, "opt/rocm/.info/version": "",
+        files = {"proc/driver/nvidia/version": "\0\xff" * 1000, "usr/local/cuda/version.json": '{"cuda": {"version": ' + "[" * 100000 + "]" * 100000 + "}}", "opt/rocm/.info/version": "",
                  "sys/class/kfd/kfd/topology/nodes/0/properties": "gfx_target_version 99999999999999999999\n"}
         environment = self.machine(files)
         for text in ("", "{", '{"packages": 3}', '{"packages": [3, {"name": 1}, {"name": "torch", "version": 2}]}', '{"packages": [{"name": "torch", "version": "+"}]}'):
             (self.folder / "machine/outputs/python").write_text(text)
             self.assertNotIn("does not", self.verdicts(environment).values())
+        (self.folder / "machine/proc/driver/nvidia/version").write_text("Kernel Module  535.104.05 \n")
+        self.assertNotIn("does not", self.verdicts(environment).values())
 
 
 class Rules(unittest.TestCase):

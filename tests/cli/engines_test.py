@@ -1,5 +1,4 @@
 """Foreign engines behind the spellings of devices: what they give is compared, and whatever goes wrong in them is a result with a reason."""
-import importlib.util
 import json
 import os
 import signal
@@ -12,17 +11,11 @@ from pathlib import Path
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import models
-from program import UNMOOR, ProgramTest, unmoor
+from engines import INSTALLED, PYTHON, EngineTest
+from program import UNMOOR, unmoor
 
-PYTHON = os.environ.get("UNMOOR_PYTHON") or sys.executable  # UNMOOR_PYTHON may name one that has torch and openvino, too.
 EXAMPLES = Path(__file__).resolve().parent.parent.parent / "examples" / "engines"
-
-
-def has(package):
-    return subprocess.run([PYTHON, "-c", f"import {package}"], capture_output=True).returncode == 0
-
-
-HAS_TORCH, HAS_OPENVINO = has("torch"), has("openvino")
+HAS_TORCH, HAS_OPENVINO = "torch" in INSTALLED, "openvino" in INSTALLED
 
 
 def children_of(process):
@@ -44,22 +37,6 @@ def is_running(pid):
         return Path(f"/proc/{pid}/stat").read_text().rsplit(")", 1)[1].split()[0] != "Z"
     except OSError:
         return False
-
-
-class EngineTest(ProgramTest):
-    def setUp(self):
-        super().setUp()
-        self.temporary = self.folder / "tmp"
-        self.temporary.mkdir()
-        self.environment = {"UNMOOR_PYTHON": PYTHON, "TMPDIR": str(self.temporary)}
-
-    def tool(self, *arguments, status=0, **environment):
-        return self.run_tool(*arguments, status=status, environment={**self.environment, **environment})
-
-    def engine(self, body, name="engine.py"):
-        path = self.folder / name
-        path.write_text(body)
-        return f"py:{path}"
 
 
 class OnnxRuntime(EngineTest):
@@ -125,6 +102,24 @@ class OnnxRuntime(EngineTest):
         scanned = self.tool("scan", path, "--on", "ort:cpu", status=1)
         states = {each["op"]: each["state"] for each in scanned["nodes"]}
         self.assertEqual(set(states.values()), {"unknown", "unsupported"}, states)
+
+    def test_a_node_is_called_unsupported_only_if_it_must_be_the_one(self):
+        model = models.ModelBuilder()
+        product = model.node("MatMul", "product", ["x", "x"])
+        model.node("Mul", "second", [model.node("Mul", "first", [product, "x"]), "x"])
+        path = model.save(self.folder / "m.onnx", {"x": (models.FLOAT, [4, 4])}, {"second_out": (models.FLOAT, [4, 4])})
+        message = "[ONNXRuntimeError] : 9 : NOT_IMPLEMENTED : Could not find an implementation for {}(13) node with name '{}'"
+
+        def states(op, name=""):
+            engine = self.engine(f"def load(model): raise RuntimeError({message.format(op, name)!r})\ndef run(inputs): pass\n")
+            found = self.tool("scan", path, "--on", engine, status=1 if op == "MatMul" or name else 0)
+            return {each["node"]: each["state"] for each in found["nodes"]}, " ".join(each["detail"] for each in found["nodes"])
+
+        self.assertEqual(states("MatMul")[0], {"product": "unsupported", "first": "unknown", "second": "unknown"})
+        found, details = states("Mul")
+        self.assertEqual(set(found.values()), {"unknown"})
+        self.assertEqual(details.count("it may be this node"), 2)
+        self.assertEqual(states("Mul", "second")[0], {"product": "unknown", "first": "unknown", "second": "unsupported"})
 
     def test_scan_and_migrate_take_it(self):
         path = models.block(self.folder / "m.onnx")
@@ -199,6 +194,10 @@ class Faults(EngineTest):
         self.assertIn("needs the Python package no_such_package", self.reason("import no_such_package\n"))
         self.assertIn("there is no file", self.tool("run", self.model, "--on", f"py:{self.folder}/none.py", status=2)["reason"])
 
+    def test_text_that_is_no_utf8_crosses(self):
+        reason = self.reason("def load(model): pass\ndef run(inputs): raise RuntimeError('no file \\udcff there')\n")
+        self.assertIn("no file ? there", reason)
+
     def slow(self):
         return self.engine("import time\ndef load(model): pass\ndef run(inputs):\n time.sleep(1000)\n")
 
@@ -245,17 +244,31 @@ def run(inputs, wanted=None):
         self.assertEqual(len(self.tool("bench", path, "--on", f"{name},cpu", "--seconds", "0.1")["ratios"]), 1)
         self.assertIn("--fallback forbid", self.tool("run", path, "--on", name, "--fallback", "forbid", status=2)["reason"])
 
+    def test_threads_are_told_before_the_file_is_loaded(self):
+        path = models.relu(self.folder / "m.onnx")
+        name = self.engine("import os, numpy\nN = [int(os.environ[each]) for each in ('UNMOOR_THREADS', 'OMP_NUM_THREADS')]\ndef load(model): pass\n"
+                           "def run(inputs): return {'relu_out': numpy.full_like(inputs['x'], N[0] * 100 + N[1])}\n")
+        self.assertEqual(self.tool("run", path, "--on", name, "--threads", "3", OMP_NUM_THREADS="7")["outputs"][0]["max"], 303)
+        self.assertEqual(self.tool("run", path, "--on", name, OMP_NUM_THREADS="7")["outputs"][0]["max"], len(os.sched_getaffinity(0)) * 100 + 7)
+
+    def test_the_time_to_load_is_that_of_load(self):
+        name = self.engine("import time\ntime.sleep(2)\ndef load(model): time.sleep(0.3)\ndef run(inputs): return {'relu_out': inputs['x']}\n")
+        found = self.tool("bench", models.relu(self.folder / "m.onnx"), "--on", name, "--seconds", "0.01")
+        self.assertTrue(300 <= found["runs"][0]["load_ms"] < 2000, found["runs"])
+
     @unittest.skipUnless(HAS_OPENVINO, f"openvino is not installed for {PYTHON}")
     def test_openvino_shows_its_values(self):
         path = models.block(self.folder / "m.onnx")
         found = self.tool("align", path, "--target", f"py:{EXAMPLES / 'openvino.py'}")
         self.assertIn(found["verdict"], ("match", "explained"))
         self.assertGreater(len(found["values"]), 5)
+        threads = self.engine((EXAMPLES / "openvino.py").read_text() + "\nraise RuntimeError(f\"uses {settings['INFERENCE_NUM_THREADS']} threads\")\n", "ov.py")
+        self.assertIn("uses 2 threads", self.tool("run", path, "--on", threads, "--threads", "2", status=3)["reason"])
 
     def test_the_examples_say_what_they_need(self):
         path = models.relu(self.folder / "m.onnx")
         for file, package in (("tensorrt", "tensorrt"), ("migraphx", "migraphx"), ("ascend_acl", "acl")):
-            if not has(package):
+            if package not in INSTALLED:
                 self.assertIn(f"needs the Python package {package}", self.tool("run", path, "--on", f"py:{EXAMPLES / file}.py", status=3)["reason"])
 
 
@@ -269,72 +282,6 @@ class PyTorchWithoutIt(EngineTest):
     def test_without_a_pytorch_model_it_says_what_to_give(self):
         found = self.tool("run", models.relu(self.folder / "m.onnx"), "--on", "torch:cpu", status=2 if HAS_TORCH else 3)
         self.assertIn("--set torch.model=FILE.pt2" if HAS_TORCH else "pip install torch", found["reason"])
-
-
-MODULE = """import torch
-class Net(torch.nn.Module):
-    def __init__(self):
-        super().__init__()
-        self.first, self.norm, self.last = torch.nn.Linear(8, 16), torch.nn.LayerNorm(16), torch.nn.Linear(16, 4)
-    def forward(self, x):
-        return self.last(torch.nn.functional.gelu(self.norm(self.first(x))))
-def make():
-    torch.manual_seed(5)
-    return Net(), (torch.linspace(-2, 2, 24).reshape(3, 8),)
-"""
-EXPORT = """import sys, torch
-from net import make
-net, example = make()
-torch.export.save(torch.export.export(net.eval(), example), "net.pt2")
-torch.onnx.export(net, example, "net.onnx", input_names=["x"], output_names=["y"], dynamo=True, verbose=False)
-torch.onnx.export(net, example, "old.onnx", input_names=["x"], output_names=["y"], dynamo=False)
-"""
-
-
-@unittest.skipUnless(HAS_TORCH and has("onnxscript"), f"torch and onnxscript are not installed for {PYTHON}")
-class PyTorch(EngineTest):
-    def setUp(self):
-        super().setUp()
-        (self.folder / "net.py").write_text(MODULE)
-        subprocess.run([PYTHON, "-c", EXPORT], cwd=self.folder, check=True, capture_output=True)
-
-    def values(self, found):
-        return [each["name"] for each in found["values"] if each["entire"]]
-
-    def test_an_exported_program_beside_the_model_is_used(self):
-        for onnx in ("net.onnx", "old.onnx"):
-            extra = [] if onnx == "net.onnx" else ["--set", f"torch.model={self.folder / 'net.pt2'}"]
-            found = self.tool("align", self.folder / onnx, "--reference", "torch:cpu", "--target", "cpu", "--no-fuse", *extra)
-            self.assertIn(found["verdict"], ("match", "explained"))
-            self.assertGreaterEqual(len(self.values(found)), 3, found["environment"]["notes"])
-            self.assertIn("are matched", " ".join(found["environment"]["notes"]))
-
-    def test_a_function_that_returns_a_module_is_a_model(self):
-        model = f"torch.model={self.folder / 'net.py'}:make"
-        found = self.tool("align", self.folder / "net.onnx", "--reference", "torch:cpu", "--target", "cpu", "--no-fuse", "--set", model)
-        self.assertIn(found["verdict"], ("match", "explained"))
-        self.assertGreaterEqual(len(self.values(found)), 2)
-        self.assertIn("has no function 'none'", self.tool("run", self.folder / "net.onnx", "--on", "torch:cpu", "--set", model.replace(":make", ":none"), status=2)["reason"])
-
-    def test_a_pytorch_model_with_other_weights_differs(self):
-        (self.folder / "other.py").write_text(MODULE.replace("manual_seed(5)", "manual_seed(6)"))
-        found = self.tool("align", self.folder / "net.onnx", "--reference", "torch:cpu", "--target", "cpu", "--set",
-                          f"torch.model={self.folder / 'other.py'}:make", status=1)
-        self.assertEqual(found["verdict"], "differ")
-
-    def test_compiled_it_shows_outputs_only_and_says_so(self):
-        result = self.tool("run", self.folder / "net.onnx", "--on", "torch:cpu", "--set", "torch.compile=on", "--dump", self.folder / "dump")
-        self.assertIn("outputs only", " ".join(result["environment"]["notes"]))
-        self.assertEqual({each["name"] for each in json.loads((self.folder / "dump" / "manifest.json").read_text())["values"]}, {"x", "y"})
-
-    def test_the_script_for_another_machine_makes_a_dump_that_align_reads(self):
-        script = self.folder / "dump.py"
-        script.write_text(unmoor("align", self.folder / "net.onnx", "--write-dump-script", environment=self.environment).out)
-        for spec in ("net.pt2", "net.py:make"):
-            subprocess.run([PYTHON, script, spec, "there"], cwd=self.folder, check=True, capture_output=True)
-            found = self.tool("align", self.folder / "net.onnx", "--reference", self.folder / "there", "--target", "cpu", "--no-fuse")
-            self.assertIn(found["verdict"], ("match", "explained"))
-            self.assertGreaterEqual(len(self.values(found)), 2)
 
 
 if __name__ == "__main__":

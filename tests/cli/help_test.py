@@ -26,6 +26,11 @@ class Help(ProgramTest):
             for line in (shown.out + overview.out).splitlines():
                 self.assertLessEqual(len(line), 80, line)
 
+    def test_engines_stand_where_they_are_taken_and_nowhere_else(self):
+        for tool in ("run", "scan", "bench", "migrate", "align", "conformance"):
+            shown = unmoor(tool, "--help").out
+            self.assertEqual("engine" in shown, tool != "conformance", shown)
+
     def test_version(self):
         shown = unmoor("--version")
         self.assertRegex(shown.out, r"\Aunmoor \d+\.\d+\.\d+\n\Z")

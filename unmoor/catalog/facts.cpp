@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/json.h"
 
 namespace unmoor {
 namespace {
@@ -52,11 +53,7 @@ std::vector<std::string> texts_of(const json& list) {
 }
 
 // Fails with InvalidModel unless it is one JSON value.
-json parsed(std::string_view text, const std::string& from) {
-  json value = json::parse(text, nullptr, false);
-  if (value.is_discarded()) fail(ErrorKind::InvalidModel, from, ": this is no JSON");
-  return value;
-}
+json parsed(std::string_view text, const std::string& from) { return read_json(text, ErrorKind::InvalidModel, from); }
 
 void check_header(const json& header, const std::string& from) {
   if (!header.is_object()) fail(ErrorKind::InvalidModel, from, ": a catalogue file is a JSON object");

@@ -42,6 +42,9 @@ std::optional<EngineName> parse_engine(const std::string& text) {
   } else if (!is_engine_device(name.device)) {
     fail(ErrorKind::InvalidArgument, "'", text, "' is no engine's device; write it as ", name.engine, ":cpu or ", name.engine,
          ":cuda:0");
+  } else if (name.device.starts_with("cpu:")) {
+    if (name.device != "cpu:0") fail(ErrorKind::InvalidArgument, "'", text, "': there is one cpu; write it as ", name.engine, ":cpu");
+    name.device = "cpu";
   }
   return name;
 }

@@ -47,6 +47,7 @@ class EngineRunner : public Runner {
 
   NamedData run(const NamedData& inputs, Observer* observer) override {
     check_inputs(inputs);
+    if (child_ == nullptr) start();  // What it shows decides what is asked for.
     if (observer != nullptr) match(inputs);
     json wanted = json::array();
     for (const ValueInfo& value : shown_) {
@@ -105,6 +106,7 @@ class EngineRunner : public Runner {
       show(opened.head.at("values"));
       take_notes(opened.head);
       unmatched_ = opened.head.at("unmatched").get<std::vector<std::string>>();
+      matched_ = false;
     } catch (const json::exception& error) {
       child_.reset();
       fail(ErrorKind::Device, name(), ": its answer cannot be understood: ", error.what());
@@ -207,7 +209,7 @@ class EngineRunner : public Runner {
   mutable std::set<std::string> notes_;
   mutable double load_ms_ = 0;
   mutable std::vector<std::string> unmatched_;  // Values of the ONNX model for which no name tells what they are there.
-  bool matched_ = false;
+  mutable bool matched_ = false;                // Whether this child has compared them.
 };
 
 }  // namespace

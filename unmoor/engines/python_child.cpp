@@ -9,6 +9,7 @@
 #include <string_view>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/json.h"
 
 namespace embedded {
 extern const std::string_view unmoor_engines_python_start_py;
@@ -141,7 +142,7 @@ bool PythonChild::receive(Message& message, double patience_s) {
   if (!child_.read(std::as_writable_bytes(std::span(head)), patience_s)) return false;
   message.bytes.resize(frame.payload_bytes);
   if (!child_.read(message.bytes, patience_s)) return false;
-  message.head = json::parse(head, nullptr, false);
+  message.head = read_json(head);
   if (!message.head.is_object())
     fail(ErrorKind::Device, "the process that runs ", who_, " cannot be understood: its message is no JSON object");
   return true;

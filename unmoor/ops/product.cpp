@@ -3,17 +3,19 @@
 namespace unmoor {
 namespace {
 
-thread_local const DoubleProduct* current = nullptr;
+thread_local const Float64Help* helping = nullptr;
 
 }  // namespace
 
-FastProducts::FastProducts(const DoubleProduct& product) : before_(current) { current = &product; }
+Float64Scope::Float64Scope(const Float64Help& help) : before_(helping) { helping = &help; }
 
-FastProducts::~FastProducts() { current = before_; }
+Float64Scope::~Float64Scope() { helping = before_; }
+
+const Float64Help* Float64Scope::current() { return helping; }
 
 const DoubleProduct* fast_product(size_t m, size_t n, size_t k) {
   constexpr size_t worth = 4096;
-  return m * n * k < worth ? nullptr : current;
+  return helping == nullptr || m * n * k < worth ? nullptr : &helping->product;
 }
 
 }  // namespace unmoor

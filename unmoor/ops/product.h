@@ -3,25 +3,35 @@
 #include <algorithm>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <type_traits>
 #include <vector>
+
+#include "unmoor/base/threads.h"
 
 namespace unmoor {
 
 // c += a·b for dense row-major a[m,k], b[k,n], c[m,n].
 using DoubleProduct = std::function<void(const double* a, const double* b, double* c, size_t m, size_t n, size_t k)>;
 
-// While it lives, large products of float64 on its thread, those of convolutions too, are made by `product` instead of the plain
-// loops below: for many runs in float64. Sums are added up in another order, no more. May be nested; ends in reverse order.
-class FastProducts {
+// What makes many runs in float64 bearable.
+struct Float64Help {
+  DoubleProduct product;             // For large products, those of convolutions too. Any thread.
+  std::shared_ptr<ThreadPool> pool;  // For runs side by side.
+};
+
+// While it lives, references on its thread make large products of float64 by the help's instead of the plain loops below. Sums are
+// added up in another order, no more. May be nested; ends in reverse order.
+class Float64Scope {
  public:
-  explicit FastProducts(const DoubleProduct& product);  // Must outlive it.
-  ~FastProducts();
-  FastProducts(const FastProducts&) = delete;
-  FastProducts& operator=(const FastProducts&) = delete;
+  explicit Float64Scope(const Float64Help& help);  // Must outlive it.
+  ~Float64Scope();
+  Float64Scope(const Float64Scope&) = delete;
+  Float64Scope& operator=(const Float64Scope&) = delete;
+  static const Float64Help* current();  // On this thread; null: none.
 
  private:
-  const DoubleProduct* before_;
+  const Float64Help* before_;
 };
 // What there is on this thread for a product of this size; null: the plain loops.
 const DoubleProduct* fast_product(size_t m, size_t n, size_t k);

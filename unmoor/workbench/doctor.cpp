@@ -7,6 +7,7 @@
 #include <nlohmann/json.hpp>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/json.h"
 #include "unmoor/ops/builder.h"
 #include "unmoor/runtime/session.h"
 #include "unmoor/workbench/compare.h"
@@ -96,6 +97,7 @@ json kernels_of(const Device& device) {
 json describe(const DeviceInfo& info) {
   json versions = json::object();
   for (const auto& [what, version] : info.versions) versions[what] = version;
+  for (const auto& [what, state] : info.features) versions[what] = state;
   if (!info.arch.empty()) versions["arch"] = info.arch;
   return {{"name", info.id}, {"hardware", info.name}, {"versions", versions}, {"state", "ready"}, {"reason", ""}, {"check_ms", 0},
           {"kernels", json::object()}};
@@ -134,7 +136,7 @@ DoctorResult doctor(const std::vector<PlatformToProbe>& platforms, const ProbeIn
       continue;
     }
     const ProbeAnswer answer = probe(platform.name);
-    const json found = json::parse(answer.json, nullptr, false);
+    const json found = read_json(answer.json);
     if (!answer.ended.empty() || !found.is_object()) {
       result.devices.push_back({platform.name, platform.name, "broken", answer.ended.empty() ? "its probe gave no answer" : answer.ended, ""});
       continue;

@@ -9,6 +9,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
+#include "unmoor/base/json.h"
 #include "unmoor/formats/npy.h"
 
 namespace unmoor {
@@ -46,7 +47,7 @@ class DumpRunner : public Runner {
     const fs::path manifest = fs::path(folder_) / "manifest.json";
     std::error_code ignored;
     if (fs::exists(manifest, ignored)) {
-      const json parsed = json::parse(read_file(manifest.string()), nullptr, false);
+      const json parsed = read_json(read_file(manifest.string()));
       if (!parsed.is_object() || !parsed.contains("values") || !parsed["values"].is_array()) {
         fail(ErrorKind::InvalidModel, "'", manifest.string(), "' is no manifest of values");
       }

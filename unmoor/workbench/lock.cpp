@@ -9,6 +9,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
+#include "unmoor/base/json.h"
 
 namespace unmoor {
 namespace {
@@ -101,8 +102,8 @@ Lock read_lock(const std::string& path) {
   std::error_code ignored;
   const uintmax_t bytes = fs::file_size(path, ignored);
   if (!ignored && bytes > most_bytes) broken(path, "it has ", bytes, " bytes, more than any lock");
-  const json data = json::parse(read_file(path), nullptr, false);
-  if (data.is_discarded()) broken(path, "this is no JSON");
+  const json data = read_json(read_file(path));
+  if (data.is_discarded()) broken(path, "this is no JSON, or nests deeper than ", json_depth, " levels");
   if (!data.is_object() || data.value("lock", json()) != json(lock_format))
     broken(path, "'lock' is not ", lock_format, ": this is no lock");
   Lock lock;

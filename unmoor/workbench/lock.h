@@ -9,9 +9,10 @@ namespace unmoor {
 
 // One thing that decided what ran on a machine, and with which numbers. Its name is the same on every machine.
 struct LockComponent {
-  std::string name;     // "unmoor", "kernel", "device opencl:0", "library libOpenCL.so.1", "engine ort", "package numpy"
+  std::string name;     // "unmoor", "kernel", "device opencl:0", "library libOpenCL.so", "engine ort", "package numpy"
   std::string version;  // As its maker writes it; empty if it has none.
-  std::string path;     // Where it lies here; empty if it is no file. Not compared: machines may keep files where they like.
+  std::string path;     // The file or, of a Python package, the folder that holds it; empty if it is neither. Not compared: machines
+                        // may keep files where they like.
   std::string sha256;   // Of the file, or of a Python package's list of files with their hashes; empty if there is none.
   std::string package;  // Debian's package and version that bring the file, "libpocl2=3.1-3"; empty if there is none.
 };
@@ -41,7 +42,7 @@ struct LockDifference {
   std::string locked;    // Version in the lock; empty if the lock has no such component.
   std::string here;      // Version here; empty if it is not here.
   std::string detail;    // What that means; empty if the versions say all.
-  std::string command;   // What would mend it; empty if no command can.
+  std::string command;   // What would mend it, safe to copy into a shell; empty if no command can.
 };
 // What differs, the worst first. `absent`: by component, why it is not here, where that is known.
 std::vector<LockDifference> compare_locks(const Lock& locked, const Lock& here, const std::map<std::string, std::string>& absent);

@@ -1,10 +1,12 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <sstream>
+#include <string_view>
 
 #include "unmoor/workbench/lock.h"
 #include "unmoor/workbench/result.h"
@@ -46,10 +48,57 @@ std::string lacking(const std::string& wanted, const std::string& given) {
   return result;
 }
 
-std::string pip_command(const std::string& package, const std::string& version, const ByName& here) {
+// What would mend a difference, or why there is no command that would.
+struct Remedy {
+  std::string command = {};
+  std::string why_none = {};
+};
+
+bool is_letter_or_digit(char each) { return std::isalnum(static_cast<unsigned char>(each)) != 0; }
+
+// Letters, digits and characters of `others`, which do not begin or end it.
+bool is_plain(std::string_view text, std::string_view others) {
+  const auto allowed = [&](char each) { return is_letter_or_digit(each) || others.find(each) != std::string_view::npos; };
+  return !text.empty() && is_letter_or_digit(text.front()) && is_letter_or_digit(text.back()) && std::ranges::all_of(text, allowed);
+}
+
+bool is_version(std::string_view text, std::string_view others) {
+  return is_plain(text, others) && std::isdigit(static_cast<unsigned char>(text.front())) != 0;
+}
+
+// A lock may be anybody's file, and its commands are copied into shells. So a name is one as PEP 508 has it and a version as PEP 440:
+// no option, no address, and nothing that ends as an archive does, which pip would take for a file.
+bool is_pip_package(std::string_view name, std::string_view version) {
+  constexpr std::array<std::string_view, 11> archives{".zip", ".whl", ".tar", ".gz",  ".tgz", ".bz2",
+                                                      ".tbz", ".xz",  ".txz", ".lz", ".lzma"};
+  const bool archive = std::ranges::any_of(archives, [&](std::string_view each) { return version.ends_with(each); });
+  return is_plain(name, ".-_") && is_version(version, ".+!-_") && !archive;
+}
+
+// "libpocl2=3.1-3", as Debian's policy has names (5.6.1) and versions (5.6.12). What ends in a minus sign apt-get would remove.
+bool is_debian_package(std::string_view package) {
+  const size_t equals = package.find('=');
+  if (equals == std::string_view::npos) return false;
+  std::string_view name = package.substr(0, equals);
+  if (name.ends_with("++")) name.remove_suffix(2);  // libstdc++
+  const bool small = std::ranges::none_of(name, [](unsigned char each) { return std::isupper(each) != 0; });
+  return small && is_plain(name, "+.-") && is_version(package.substr(equals + 1), "+.~:-");
+}
+
+// `again`: the same version is here, with other content.
+Remedy pip_remedy(const std::string& package, const std::string& version, const ByName& here, bool again) {
+  if (!is_pip_package(package, version))
+    return {"", fmt::format("no command: '{}=={}' is no package and version as pip installs them from an index", package, version)};
   const auto python = here.find("python");
   const std::string program = python == here.end() || python->second->path.empty() ? "python3" : python->second->path;
-  return fmt::format("{} -m pip install {}", shell_word(program), shell_word(fmt::format("{}=={}", package, version)));
+  return {fmt::format("{} -m pip install {}{}=={}", shell_word(program), again ? "--force-reinstall --no-deps " : "", package,
+                      version)};
+}
+
+Remedy apt_remedy(const std::string& package, bool again) {
+  if (package.empty()) return {};
+  if (!is_debian_package(package)) return {"", fmt::format("no command: '{}' is no Debian package and version", package)};
+  return {fmt::format("sudo apt-get install {}{}", again ? "--reinstall " : "", package)};
 }
 
 // The locked package that brings an engine: of its version, and called so.
@@ -61,17 +110,17 @@ const LockComponent* package_of_engine(const LockComponent& engine, const Lock& 
   return found == locked.components.end() ? nullptr : &*found;
 }
 
-// A lock may be anybody's file: what would be an option of pip or apt-get there is no package.
-bool is_package(const std::string& name) { return !name.empty() && std::isalnum(static_cast<unsigned char>(name[0])) != 0; }
-
-std::string command_for(const LockComponent& wanted, const Lock& locked, const ByName& here) {
+Remedy remedy_for(const LockComponent& wanted, const Lock& locked, const ByName& here) {
   const std::string kind = kind_of(wanted.name);
-  if (kind == "package") return is_package(rest_of(wanted.name)) ? pip_command(rest_of(wanted.name), wanted.version, here) : "";
+  const auto found = here.find(wanted.name);
+  const LockComponent* const ours = found == here.end() ? nullptr : found->second;
+  if (kind == "package")
+    return pip_remedy(rest_of(wanted.name), wanted.version, here, ours != nullptr && ours->version == wanted.version);
   if (kind == "engine") {
     const LockComponent* const package = package_of_engine(wanted, locked);
-    return package == nullptr ? "" : pip_command(rest_of(package->name), package->version, here);
+    return package == nullptr ? Remedy{} : pip_remedy(rest_of(package->name), package->version, here, false);
   }
-  return !is_package(wanted.package) ? "" : fmt::format("sudo apt-get install {}", shell_word(wanted.package));
+  return apt_remedy(wanted.package, ours != nullptr && ours->package == wanted.package);
 }
 
 std::string detail_for(const LockComponent& wanted, const LockComponent& found) {
@@ -125,7 +174,10 @@ std::vector<LockDifference> compare_locks(const Lock& locked, const Lock& here,
       differences.push_back({each.name, other_version ? severity_of(each.name) : "medium", shown(each, !other_version),
                              shown(ours, !other_version), detail_for(each, ours), ""});
     }
-    differences.back().command = command_for(each, locked, found);
+    LockDifference& last = differences.back();
+    Remedy remedy = remedy_for(each, locked, found);
+    if (!remedy.why_none.empty()) last.detail += fmt::format("{}{}", last.detail.empty() ? "" : "; ", remedy.why_none);
+    last.command = std::move(remedy.command);
   }
   for (const LockComponent& each : here.components) {
     if (!wanted.contains(each.name))

@@ -14,6 +14,7 @@
 #include "unmoor/base/child.h"
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
+#include "unmoor/base/json.h"
 #include "unmoor/base/sha256.h"
 
 namespace embedded {
@@ -125,7 +126,7 @@ std::map<std::string, std::string> packages_of(const std::set<std::string>& file
   return package_of_file;
 }
 
-// "1.0.0" of libOpenCL.so.1.0.0, "15" of libLLVM-15.so.1; empty if the name tells none.
+// "1.0.0" of libOpenCL.so.1.0.0, "1" of libLLVM-15.so.1; empty if nothing stands behind .so.
 std::string version_in_name(const std::string& file) {
   const size_t so = file.find(".so.");
   return so == std::string::npos ? std::string() : file.substr(so + 4);
@@ -206,7 +207,7 @@ json python_facts(const std::string& python) {
   const std::string output =
       output_of({python, "-c", std::string(embedded::unmoor_workbench_machine_facts_py)}, {}, python_patience_s, end);
   const size_t mark = output.rfind(packages_mark);
-  const json facts = mark == std::string::npos ? json() : json::parse(output.substr(mark + packages_mark.size()), nullptr, false);
+  const json facts = mark == std::string::npos ? json() : read_json(std::string_view(output).substr(mark + packages_mark.size()));
   const auto is_text = [](const json& object, const char* key) { return object.contains(key) && object[key].is_string(); };
   const bool whole =
       facts.is_object() && is_text(facts, "python") && is_text(facts, "path") && facts.contains("packages") &&

@@ -10,6 +10,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
+#include "unmoor/base/json.h"
 #include "unmoor/workbench/machine_facts.h"
 
 namespace unmoor {
@@ -58,7 +59,7 @@ class Machine {
   }
   // What its Python says; null where it says nothing.
   json python() const {
-    if (!root_.empty()) return json::parse(text("/outputs/python"), nullptr, false);
+    if (!root_.empty()) return read_json(text("/outputs/python"));
     try {
       return python_facts(python_);
     } catch (const Error& error) {
@@ -158,7 +159,7 @@ class Facts {
     std::istringstream lines(machine_.output({"nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"}));
     for (std::string line; std::getline(lines, line);) add("nvidia gpu", version_after(line, ""), "nvidia-smi");
     const char* const toolkit = "/usr/local/cuda/version.json";
-    const json versions = json::parse(machine_.text(toolkit), nullptr, false);
+    const json versions = read_json(machine_.text(toolkit));
     if (!versions.is_object() || !versions.contains("cuda") || !versions["cuda"].is_object()) return;
     const json version = versions["cuda"].value("version", json());
     if (!version.is_string()) return;

@@ -8,6 +8,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
+#include "unmoor/base/json.h"
 #include "unmoor/workbench/report_data.h"
 #include "unmoor/workbench/report_document.h"
 #include "unmoor/workbench/result.h"
@@ -17,7 +18,6 @@ namespace {
 
 using nlohmann::json;
 
-constexpr int deepest = 64;                   // No result nests as deep; JSON is written by recursion.
 constexpr off_t most_bytes = off_t{1} << 28;  // In memory it takes about ten times as much.
 
 json parsed(const std::string& file) {
@@ -26,19 +26,7 @@ json parsed(const std::string& file) {
     fail(ErrorKind::InvalidArgument, "'", file, "' has ", short_bytes(static_cast<double>(about.st_size)),
          "; a result has at most ", short_bytes(static_cast<double>(most_bytes)));
   }
-  bool deep = false;
-  const auto bounded = [&deep](int depth, json::parse_event_t, json&) {
-    deep = deep || depth > deepest;
-    return !deep;
-  };
-  json result;
-  try {
-    result = json::parse(read_file(file), bounded);
-  } catch (const json::parse_error& error) {
-    fail(ErrorKind::InvalidArgument, "'", file, "' is no JSON: it breaks at byte ", error.byte);
-  }
-  if (deep) fail(ErrorKind::InvalidArgument, "'", file, "' is no result of Unmoor: it nests deeper than ", deepest, " levels");
-  return result;
+  return read_json(read_file(file), ErrorKind::InvalidArgument, cat("'", file, "'"));
 }
 
 // "2026-01-09T10:20:30Z", as results write it.
@@ -47,15 +35,6 @@ bool is_time(const std::string& text) {
   return text.size() == form.size() && std::equal(text.begin(), text.end(), form.begin(), [](char have, char want) {
            return want == '0' ? have >= '0' && have <= '9' : have == want;
          });
-}
-
-std::string time_of_file(const std::string& file) {
-  struct stat about {};
-  if (::stat(file.c_str(), &about) != 0) return now_text();
-  std::tm parts{};
-  ::gmtime_r(&about.st_mtime, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
-                     parts.tm_min, parts.tm_sec);
 }
 
 std::string machine_of(const json& result) {
@@ -68,6 +47,15 @@ std::string machine_of(const json& result) {
 }
 
 }  // namespace
+
+std::string time_of_file(const std::string& file) {
+  struct stat about {};
+  if (::stat(file.c_str(), &about) != 0) return now_text();
+  std::tm parts{};
+  ::gmtime_r(&about.st_mtime, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                     parts.tm_min, parts.tm_sec);
+}
 
 StoredResult read_stored_result(const std::string& file) {
   StoredResult stored;

@@ -103,6 +103,8 @@ ModelFacts model_facts(const Graph& file, const Graph& typed, const FileNodes& n
 
 // Low, medium or high: what it takes to write a kernel of this category.
 std::string difficulty(const std::string& category);
+// What to do about operators of a category where a platform has no kernel, in words.
+std::string alternative(const std::string& category);
 // "hours", "days", "weeks" or "a redesign": what so many days of work at most are.
 std::string scale_of(double days);
 

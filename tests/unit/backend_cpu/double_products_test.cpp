@@ -2,6 +2,7 @@
 
 #include <cmath>
 #include <limits>
+#include <thread>
 
 #include "tests/unit/backend_cpu/support.h"
 #include "tests/unit/ops/one_call.h"
@@ -11,8 +12,8 @@ namespace unmoor::test {
 namespace {
 
 const DoubleProduct& fast() {
-  static const DoubleProduct product = double_products(std::make_shared<ThreadPool>(2));
-  return product;
+  static const Float64Help help = float64_help(std::make_shared<ThreadPool>(2));
+  return help.product;
 }
 
 // Numbers in [-1, 1).
@@ -64,15 +65,16 @@ TEST(DoubleProducts, spread_nan_and_infinity_as_the_plain_loops) {
 
 TEST(DoubleProducts, give_every_case_of_products_and_convolutions_what_the_plain_loops_give) {
   size_t large = 0;
-  const DoubleProduct counted = [&large](const double* a, const double* b, double* c, size_t m, size_t n, size_t k) {
-    ++large;
-    fast()(a, b, c, m, n, k);
-  };
+  const Float64Help counted{[&large](const double* a, const double* b, double* c, size_t m, size_t n, size_t k) {
+                              ++large;
+                              fast()(a, b, c, m, n, k);
+                            },
+                            nullptr};
   for (const char* name : {"MatMul", "Gemm", "unmoor:FusedMatMul", "Conv", "unmoor:FusedConv", "ConvTranspose"}) {
     for (const Case& one : cases_of(*all_ops().find(name), {DType::F64})) {
       SCOPED_TRACE(one.text);
       const std::vector<Data> wanted = run(one.text);
-      const FastProducts scope(counted);
+      const Float64Scope scope(counted);
       EXPECT_LT(relative_error(run(one.text).at(0).tensor(), doubles(wanted.at(0).tensor())), 1e-14);
     }
   }
@@ -82,8 +84,10 @@ TEST(DoubleProducts, give_every_case_of_products_and_convolutions_what_the_plain
 TEST(DoubleProducts, last_as_long_as_their_scope_and_on_their_thread) {
   EXPECT_EQ(fast_product(100, 100, 100), nullptr);
   {
-    const FastProducts scope(fast());
-    EXPECT_EQ(fast_product(100, 100, 100), &fast());
+    const Float64Help help{fast(), nullptr};
+    const Float64Scope scope(help);
+    EXPECT_EQ(fast_product(100, 100, 100), &help.product);
+    EXPECT_EQ(Float64Scope::current(), &help);
     EXPECT_EQ(fast_product(2, 2, 2), nullptr);  // Not worth it.
     std::thread([] { EXPECT_EQ(fast_product(100, 100, 100), nullptr); }).join();
   }

@@ -285,7 +285,8 @@ TEST(Catalog, a_broken_file_of_the_user_is_refused_with_its_name) {
   json odd_name = own_file();
   odd_name["ops"]["a\"b"] = json::array();
   for (const std::string& text : {std::string("{"), std::string("[]"), std::string("null"), no_source.dump(), wrong_kind.dump(),
-                                  odd_name.dump(), std::string()}) {
+                                  odd_name.dump(), std::string(),
+                                  std::string(R"({"ops":)") + std::string(100'000, '[') + std::string(100'000, ']') + "}"}) {
     const WithFile file(text);
     try {
       (void)file.open();

@@ -22,6 +22,7 @@ std::string reason_of(const std::function<void()>& what) {
 TEST(EngineName, is_told_from_devices_and_folders) {
   EXPECT_EQ(parse_engine("ort:cuda:0")->text(), "ort:cuda:0");
   EXPECT_EQ(parse_engine("ort")->text(), "ort:cpu");
+  EXPECT_EQ(parse_engine("ort:cpu:0")->text(), "ort:cpu");
   EXPECT_EQ(parse_engine("torch:npu:1")->device, "npu:1");
   EXPECT_EQ(parse_engine("py:some/engine.py")->device, "some/engine.py");
   for (const char* const text : {"cpu", "opencl:0", "py", "ortho:cpu", "./ort", "dump/py:x", ""})
@@ -29,7 +30,7 @@ TEST(EngineName, is_told_from_devices_and_folders) {
 }
 
 TEST(EngineName, that_is_wrong_is_refused_with_the_right_spelling) {
-  for (const char* const text : {"ort:", "ort:cuda:", "ort:cuda:x", "ort:cu da", "torch:cuda:0:1", "ort:cuda:99999"}) {
+  for (const char* const text : {"ort:", "ort:cuda:", "ort:cuda:x", "ort:cu da", "torch:cuda:0:1", "ort:cuda:99999", "ort:cpu:7", "torch:cpu:1"}) {
     EXPECT_THAT(reason_of([&] { (void)parse_engine(text); }), HasSubstr("write it as")) << text;
   }
   EXPECT_THAT(reason_of([] { (void)parse_engine("py:"); }), HasSubstr("py:FILE"));

@@ -36,6 +36,18 @@ TEST(Dump, values_that_are_no_tensors_are_named) {
   EXPECT_EQ(writer.count(), 0U);
 }
 
+TEST(Dump, a_manifest_that_nests_without_end_is_no_manifest) {
+  const TemporaryFolder folder;
+  const std::string deep = std::string(200'000, '[') + std::string(200'000, ']');
+  write_file(folder.path() + "/manifest.json", R"({"values": [{"name": "a", "file": "a.npy", "dtype": )" + deep + "}]}");
+  try {
+    (void)open_dump(folder.path());
+    ADD_FAILURE() << "it was opened";
+  } catch (const Error& error) {
+    EXPECT_EQ(error.kind(), ErrorKind::InvalidModel);
+  }
+}
+
 TEST(Dump, a_folder_that_cannot_be_read_is_an_error_of_input) {
   try {
     (void)open_dump("/nowhere/at/all");

@@ -35,11 +35,51 @@ TEST(Lock, a_library_is_mended_by_its_package) {
   EXPECT_EQ(found[0].command, "sudo apt-get install libx1=1.0-2");
 }
 
-TEST(Lock, an_option_is_no_package) {
-  const auto found = compare_locks(
-      lock_of({{"package --index-url=x", "1", "", "", ""}, {"library libx.so", "1", "/x", "", "--fix=1"}}), lock_of({}), {});
+TEST(Lock, what_pip_or_apt_get_would_take_for_something_else_gets_no_command_and_a_reason) {
+  const std::vector<std::pair<std::string, std::string>> pip{
+      {"--index-url=x", "1"},   {"https://example.com/x.whl", "1"}, {"x @ https://example.com/x", "1"}, {"./x", "1"},
+      {"x", "1 --pre"},         {"x", "1@https://example.com"},     {"x", "1.whl"},                     {"x", "1+x.tar.gz"},
+      {"x[extra]", "1"},        {"x", ""},                          {"x", "1;python_version>'3'"},      {"x", "-1"},
+      {"x\n-e y", "1"},         {"x", "$(touch here)"},             {"x-", "1"},                        {"", "1"}};
+  for (const auto& [name, version] : pip) {
+    const auto found = compare_locks(lock_of({{"package " + name, version, "", "", ""}}), lock_of({}), {});
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].command, "") << name << " " << version;
+    EXPECT_NE(found[0].detail.find("no command: "), std::string::npos) << found[0].detail;
+  }
+  for (const char* const package : {"--fix=1", "x-", "x-=1", "x=1-", "x=1+", "x+", "x", "x/testing", "./x.deb=1", "x=", "=1", "x^=1",
+                                    "x=1 y=1", "X=1", "x=a", "x=1\ny", "-y=1"}) {
+    const auto found = compare_locks(lock_of({{"library libx.so", "1", "/x", "", package}}), lock_of({}), {});
+    ASSERT_EQ(found.size(), 1U);
+    EXPECT_EQ(found[0].command, "") << package;
+    EXPECT_NE(found[0].detail.find("no command: "), std::string::npos) << found[0].detail;
+  }
+}
+
+TEST(Lock, ordinary_packages_get_a_command) {
+  for (const char* const package : {"libstdc++6=12.2.0-14+deb12u1", "libc6=2.36-9+deb12u10", "libx=1:2.0~rc1-3", "g++=4:12.2.0-3"}) {
+    const auto found = compare_locks(lock_of({{"library libx.so", "1", "/x", "", package}}), lock_of({}), {});
+    EXPECT_EQ(found.at(0).command, std::string("sudo apt-get install ") + package);
+  }
+  for (const auto& [name, version] : std::vector<std::pair<std::string, std::string>>{
+           {"torch", "2.6.0+cu126"}, {"ruamel.yaml", "0.17.21"}, {"x_y", "1!2.0.post1.dev3"}, {"nvidia-cudnn-cu12", "9.1.0.70"}}) {
+    const auto found = compare_locks(lock_of({{"package " + name, version, "", "", ""}}), lock_of({}), {});
+    EXPECT_EQ(found.at(0).command, "python3 -m pip install " + name + "==" + version);
+  }
+}
+
+TEST(Lock, the_same_version_with_other_content_is_installed_again) {
+  const auto found = compare_locks(lock_of({{"package a", "1", "", "00", ""}, {"library libx.so", "1", "/x", "00", "libx1=1.0-2"}}),
+                                   lock_of({{"package a", "1", "", "11", ""}, {"library libx.so", "1", "/x", "11", "libx1=1.0-2"}}), {});
   ASSERT_EQ(found.size(), 2U);
-  EXPECT_EQ(found[0].command + found[1].command, "");
+  EXPECT_EQ(found[0].command, "python3 -m pip install --force-reinstall --no-deps a==1");
+  EXPECT_EQ(found[1].command, "sudo apt-get install --reinstall libx1=1.0-2");
+}
+
+TEST(Lock, another_package_that_brings_the_same_version_is_not_installed_again) {
+  const auto found = compare_locks(lock_of({{"library libx.so", "1", "/x", "00", "libx1=1.0-2"}}),
+                                   lock_of({{"library libx.so", "1", "/x", "11", "libx1=1.0-3"}}), {});
+  EXPECT_EQ(found.at(0).command, "sudo apt-get install libx1=1.0-2");
 }
 
 TEST(Lock, paths_are_not_compared) {

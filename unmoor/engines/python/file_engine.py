@@ -3,8 +3,9 @@ import importlib.util
 import inspect
 import os
 import sys
+import time
 
-from unmoor_serve import Missing, Wrong, choose, versions_of
+from unmoor_serve import Missing, Wrong, choose, threads_of, versions_of
 
 
 def load_file(path):
@@ -26,18 +27,30 @@ def load_file(path):
     return module
 
 
+def set_threads(request):
+    """For the file to read, before it imports anything: libraries read such variables once."""
+    count = str(threads_of(request))
+    os.environ["UNMOOR_THREADS"] = count
+    if request["threads"]:
+        os.environ["OMP_NUM_THREADS"] = count
+    else:
+        os.environ.setdefault("OMP_NUM_THREADS", count)
+
+
 class Engine:
     def __init__(self, request):
         choose(request["settings"], {})
-        os.environ.setdefault("OMP_NUM_THREADS", str(request["threads"] or len(os.sched_getaffinity(0))))
+        set_threads(request)
         self.module = load_file(request["device"])
         self.shows = "wanted" in inspect.signature(self.module.run).parameters
         self.outputs = request["outputs"]
         self.notes, self.hidden = [], None if self.shows else "its run() takes no 'wanted': it shows outputs only"
+        began = time.perf_counter()
         try:
             self.module.load(request["model"])
         except ModuleNotFoundError as error:
             raise Missing(f"'{request['device']}' needs the Python package {error.name}, which is not installed for {sys.executable}") from error
+        self.load_ms = (time.perf_counter() - began) * 1e3
         self.values = request["shown"] if self.shows else []
         self.versions = versions_of("numpy", *getattr(self.module, "PACKAGES", ()))
 

@@ -40,7 +40,7 @@ def need(package, install=None):
 def strings(array):
     parts = []
     for text in array.reshape(-1):
-        data = text if isinstance(text, bytes) else str(text).encode()
+        data = text if isinstance(text, bytes) else str(text).encode(errors="surrogateescape")
         parts.append(len(data).to_bytes(8, "little") + data)
     return b"".join(parts)
 

@@ -51,7 +51,7 @@ class Channel:
         return json.loads(self._read(head).decode()), self._read(payload)
 
     def send(self, head, parts=()):
-        text = json.dumps(head).encode()
+        text = json.dumps(head, ensure_ascii=False).encode(errors="replace")  # A lone surrogate, as in file names, is no UTF-8.
         self._write(FRAME.pack(MAGIC, len(text), sum(part.nbytes for part in parts)) + text)
         for part in parts:
             if part.nbytes:

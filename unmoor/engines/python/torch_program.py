@@ -29,12 +29,10 @@ def open_program(spec, device):
 
 
 def by_name_or_position(kind, ours, theirs):
-    """Names of the ONNX model for names of the program: the same ones, else in order."""
-    if set(ours) == set(theirs):
-        return {name: name for name in theirs}
+    """Names of the ONNX model for names of the program, in its order: the same ones, else one after the other."""
     if len(ours) != len(theirs):
         raise Wrong(f"the PyTorch model has the {kind} {', '.join(theirs) or 'none'}; the ONNX model has {', '.join(ours) or 'none'}")
-    return dict(zip(theirs, ours))
+    return list(theirs) if set(ours) == set(theirs) else list(ours)
 
 
 class Value:
@@ -55,6 +53,11 @@ class Exported:
         specs = [each for each in program.graph_signature.input_specs if each.kind.name == "USER_INPUT"]
         self.arguments = [(each.arg.name, getattr(each.arg, "value", None), type(each.arg).__name__ == "TensorArgument") for each in specs]
         self.inputs = [name for name, _, is_tensor in self.arguments if is_tensor]
+        self.outputs = [each.arg.name for each in program.graph_signature.output_specs
+                        if each.kind.name == "USER_OUTPUT" and type(each.arg).__name__ == "TensorArgument"]
+        result = program.call_spec.out_spec
+        if isinstance(result.type, type) and issubclass(result.type, dict) and len(result.context) == len(self.outputs):
+            self.outputs = [str(each) for each in result.context]  # The module gives a dict: its keys.
         self.structure = program.call_spec.in_spec
         self.values = [self.value(node) for node in self.module.graph.nodes if node.op == "call_function"]
         self.run_module = self.module
@@ -107,6 +110,7 @@ class Eager:
         self.module = made[0].eval().to(device)
         self.named = isinstance(made[1], Mapping)
         self.inputs = list(made[1]) if self.named else self.positional(made[1])
+        self.outputs = []  # Known when it ran.
         self.values = [Value(name, "", [name]) for name, _ in self.module.named_modules() if name]
         self.run_module = self.module
 
@@ -123,7 +127,15 @@ class Eager:
     def bind(self, tensors):
         args = [] if self.named else [tensors[name] for name in self.inputs]
         kwargs = tensors if self.named else {}
-        return lambda: leaves(self.run_module(*args, **kwargs))
+
+        def run():
+            result = self.run_module(*args, **kwargs)
+            found = leaves(result)
+            named = isinstance(result, Mapping) and len(result) == len(found)
+            self.outputs = [str(each) for each in result] if named else [f"output {i}" for i in range(len(found))]
+            return found
+
+        return run
 
     def watch(self, tensors, show):
         """Runs with a hook on every module; those that run more than once are not told apart, and not shown."""

@@ -18,6 +18,7 @@ struct Grid {
 
   double unit() const;      // u = 2^-digits: the largest relative error of rounding to nearest.
   double smallest() const;  // The smallest positive number.
+  bool operator==(const Grid&) const = default;
 };
 // Of float64, float32, float16 and bfloat16; has_grid says for which there is one. Fails with Internal on another dtype.
 Grid grid_of(DType dtype);

@@ -6,8 +6,8 @@
 
 namespace unmoor {
 
-DoubleProduct double_products(std::shared_ptr<ThreadPool> pool) {
-  return [pool = std::move(pool)](const double* a, const double* b, double* c, size_t m, size_t n, size_t k) {
+Float64Help float64_help(std::shared_ptr<ThreadPool> pool) {
+  const auto product = [pool](const double* a, const double* b, double* c, size_t m, size_t n, size_t k) {
     const cpu::DoubleLoops& loops = cpu::double_loops();
     const size_t columns = loops.panel_columns;
     const size_t panels = (n + columns - 1) / columns;
@@ -17,6 +17,7 @@ DoubleProduct double_products(std::shared_ptr<ThreadPool> pool) {
       loops.add_product(a, b, c, m, n, k, begin * columns, std::min(end * columns, n), panel);
     });
   };
+  return {product, std::move(pool)};
 }
 
 }  // namespace unmoor

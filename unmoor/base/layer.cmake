@@ -1,0 +1,1 @@
+target_link_libraries(unmoor_base PRIVATE nlohmann_json::nlohmann_json)
