@@ -259,7 +259,7 @@ class Rules:
             self.add(node, "nvidia-tool", "nvidia-smi")
 
 
-PINNED = re.compile(r"===?\s*[\w.]+|@\s*\S|=\s*[\d.]+\s*$|--hash")
+PINNED = re.compile(r"(?<![<>!~=])={1,3}\s*[\w.]+|@\s*\S|--hash")  # ==1.2 of pip, =1.2 of conda; not >=1.2.
 
 
 def requirement_findings(data, name):

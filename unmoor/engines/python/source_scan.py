@@ -11,7 +11,10 @@ from unmoor_source_patch import patched
 
 MOST_FILES, MOST_BYTES, MOST_OF_FILE, MOST_FINDINGS = 50_000, 512 << 20, 4 << 20, 50_000
 SKIPPED_FOLDERS = {"__pycache__", "node_modules", "site-packages"}
-WORDS = (b"cuda", b"torch", b"nccl", b"CUDA", b"NCCL", b"nvidia", b"float64", b"double", b"triton", b"flash_attn", b"xformers", b"bitsandbytes", b"apex", b"pynvml", b"cupy")
+# No rule finds anything in a file without one of these: such files are not parsed.
+WORDS = (b"cuda", b"CUDA", b"nccl", b"NCCL", b"cudnn", b"CUDNN", b"CUBLAS", b"nvidia", b"NVIDIA", b"float64", b"double", b"Double", b"torch.load", b"torch.save",
+         b"cpp_extension", b"load_inline", b"backward", b"manual_seed", b"seed_everything", b"set_seed", b"seed_all", b"apex", b"flash_attn", b"xformers",
+         b"bitsandbytes", b"pynvml", b"cupy", b"tensorrt", b"triton", b"transformer_engine")
 
 
 class Scan:
