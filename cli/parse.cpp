@@ -136,7 +136,7 @@ class Flags {
   }
   Flags& settings(const char* what = "an option of a device or an engine, such as cpu.threads=2 or ort.optimize=off") {
     tool_.add_option("--set", options_.settings, what)->type_name("DEVICE.KEY=VALUE")->allow_extra_args(false);
-    tool_.add_flag("--exact", options_.exact, "only kernels that differ from plain arithmetic by the order of sums alone: no Winograd");
+    tool_.add_flag("--exact", options_.exact, "only kernels that differ from plain arithmetic by the order of sums alone: no Winograd, no f32x6");
     return *this;
   }
   Flags& python() {

@@ -4,9 +4,11 @@
     bench/precision/measure.py                          prints the tables
     bench/precision/measure.py --write                  writes them into docs/precision.md, between the marks there
     bench/precision/measure.py --models ppocr4-rec …    on these models (tools/fetch_models.py has fetched them)
+    bench/precision/measure.py --quick                  plants nothing in models, only in single nodes
 
 Plants are computed by ONNX Runtime and NumPy, what is right by ONNX Runtime, and by PyTorch and OpenVINO where they are installed: nothing of align's
-own arithmetic. Seeded. Needs numpy, onnx, onnxruntime, ml_dtypes; half an hour on two cores.
+own arithmetic. Seeded. Needs numpy, onnx, onnxruntime, ml_dtypes; hours on two
+cores, since each planted value of a model is searched for its cause, and ten minutes with --quick.
 """
 import argparse
 import collections
@@ -82,7 +84,7 @@ def whole_models(given, models):
     counts = {key: collections.defaultdict(list) for key in ("right", "entire", "wrong", "guilty")} | {"left out": collections.Counter()}
     for name, path, inputs in models:
         try:
-            dumps.measure(given.unmoor, path, inputs, counts)
+            dumps.measure(given.unmoor, path, inputs, counts, plants=not given.quick)
         except Exception as error:  # What ONNX Runtime or align cannot run whole is said, and left out.
             print(f"{name}: {error}", file=sys.stderr)
     return counts
@@ -124,14 +126,14 @@ def planted_table(found, recorded_found, counts):
 
 def planted_text(lines):
     text = ["| planted | plants | that show | reached | asked |", "|---|---|---|---|---|"]
-    for what, planted_count, shows, reached, asked in lines:
+    for what, planted_count, shows, reached, asked in (line for line in lines if line[1] > 0):
         text.append(f"| {what} | {planted_count} | {shows} | {share(reached, shows)} | {asked} % |")
     return text
 
 
 def right_text(found, recorded_found, counts):
     text = ["| right, a node alone | results | E median, 95 %, largest | flagged | a cause fires |", "|---|---|---|---|---|"]
-    groups = dict(found) | {"recorded nodes, ONNX Runtime": recorded_found["right"]}
+    groups = dict(found) | ({"recorded nodes, ONNX Runtime": recorded_found["right"]} if recorded_found["right"] else {})
     for name, rows in groups.items():
         e = [row.e for row in rows if row.e is not None] or [0]
         text.append(f"| {name} | {len(rows)} | {np.median(e):.2f}, {np.quantile(e, .95):.2f}, {max(e):.2f} | {share(sum(row.caught for row in rows), len(rows))} | "
@@ -173,6 +175,7 @@ def main():
     parser.add_argument("--each", type=int, default=7, help="plants of each id")
     parser.add_argument("--nodes", type=int, default=1, help="recorded nodes of each operator of a model")
     parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="plants nothing in models, only in single nodes")
     parser.add_argument("--write", action="store_true", help="into docs/precision.md")
     parser.add_argument("--json", help="a file for every row that a closer look is for")
     given = parser.parse_args()
@@ -180,10 +183,11 @@ def main():
     with tempfile.TemporaryDirectory() as place:
         folder = Path(place)
         found, clean = planted(given, folder / "planted"), right(given, folder / "right")
-        recorded_found = recorded_rows(given, folder / "recorded", models)
+        recorded_found = recorded_rows(given, folder / "recorded", [] if given.quick else models)
     counts = whole_models(given, models)
     lines = planted_table(found, recorded_found, counts)
-    text = "\n".join([f"Of {', '.join(name for name, _, _ in models)}; {given.each} plants of each id; seed {given.seed}.", "", *planted_text(lines), "",
+    how = "Plants in single nodes, nothing planted in the models" if given.quick else "Plants in single nodes and in the models"
+    text = "\n".join([f"{how}: {', '.join(name for name, _, _ in models)}; {given.each} plants of each id; seed {given.seed}.", "", *planted_text(lines), "",
                       *right_text(clean, recorded_found, counts)])
     print(text)
     if given.write:

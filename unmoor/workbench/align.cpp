@@ -275,7 +275,7 @@ class Alignment {
         value.single = std::move(found->second.metrics);
         value.single_verdict = found->second.verdict;
         // Of a dump the run itself is judged, too: its kernels may be right for another model than the reference ran.
-        if (result_.kernels_alone || severity(found->second.verdict) > severity(value.verdict)) {
+        if (result_.kernels_alone || severity(found->second.verdict) >= severity(value.verdict)) {
           value.verdict = found->second.verdict;
           value.note = std::move(found->second.note);
         }

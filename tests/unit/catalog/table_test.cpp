@@ -86,10 +86,10 @@ TEST(CatalogTable, opsets_are_numbers_ranges_and_lists) {
 
 TEST(CatalogTable, the_head_tells_the_separator) {
   const Imported commas = imported("Operator,Types\nAdd,fp32; fp16\n");
-  EXPECT_EQ(commas.types, json({{"float16", "float32"}}));
+  EXPECT_EQ(commas.types, json::array({json::array({"float16", "float32"})}));
   const Imported semicolons = imported("Operator;Types;Remarks\nAdd;fp32, fp16;a, b\n");
   EXPECT_EQ(semicolons.ops["Add"][0]["limits"][0]["text"], "a, b");
-  EXPECT_EQ(semicolons.types, json({{"float16", "float32"}}));
+  EXPECT_EQ(semicolons.types, json::array({json::array({"float16", "float32"})}));
   EXPECT_EQ(imported("Operator\tTypes\nAdd\tfp32, fp16; bf16\n").types[0].size(), 3U);
 }
 

@@ -162,11 +162,13 @@ TEST(CauseSearch, every_operator_can_be_searched_and_none_has_a_cause_when_nothi
   size_t searched = 0, tried = 0;
   for (const auto& [name, op] : all_ops().all()) {
     if (!op.reference || op.category == Category::Sampling || op.category == Category::ControlFlow) continue;
+    if (name == "ai.onnx.ml:TreeEnsemble") continue;  // Its float32 attributes are widened with a whole model only.
     const auto cases = cases_of(op, {DType::F32});
     for (size_t i = 0; i < cases.size() && i < 2; ++i) {
       const OneNode one(cases[i].text);
       const auto* const type = std::get_if<TensorType>(&one.call.outputs.at(0));
       if (type == nullptr || type->dtype == DType::String || type->dtype == DType::C64) continue;
+      if (!std::ranges::all_of(one.inputs, [](const Data& data) { return !data || data.is_tensor(); })) continue;  // A map has no floats.
       const Expected expected = expected_output(one.call, one.inputs, 0);
       Tensor target(TensorType{type->dtype, expected.shape});
       store(target, expected.exact);
@@ -196,8 +198,11 @@ TEST(CauseSearch, weights_of_many_axes_are_changed_in_few_ways) {
   const OpCall call{node, {}, {}, {}};
   const Situation at{call, inputs, {false, true}, DType::F32, 0};
   for (const Entry& entry : all_entries()) {
-    if (entry.id == "flipped-weights") EXPECT_EQ(entry.changes(at).size(), 1U);
-    if (entry.id == "transposed-weights") EXPECT_LE(entry.changes(at).size(), 10U);
+    if (entry.id == "flipped-weights") {
+      EXPECT_EQ(entry.changes(at).size(), 1U);
+    } else if (entry.id == "transposed-weights") {
+      EXPECT_LE(entry.changes(at).size(), 10U);
+    }
   }
 }
 

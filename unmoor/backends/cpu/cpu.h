@@ -9,7 +9,7 @@
 namespace unmoor {
 
 // This machine's processor: SIMD kernels chosen at run time, a thread pool, and operators' reference functions as cpu.generic
-// where there is no kernel. One device, always there. Options: affinity, channels_last, exact, threads, weights_cache, winograd.
+// where there is no kernel. One device, always there. Options: affinity, amx, channels_last, exact, threads, weights_cache, winograd.
 // `pool`: the program's threads for its devices to share with what else it does; null: each opened device has its own, one a
 // processor. A device whose threads are all busy with another job works on its caller's thread alone, so sessions side by side
 // need no more threads.

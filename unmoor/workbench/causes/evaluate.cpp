@@ -23,8 +23,9 @@ bool is_wide(const Data& data) { return data.is_tensor() && data.tensor().dtype(
 
 }  // namespace
 
-std::vector<Data> widened(std::span<const Data> inputs) {
+std::vector<Data> widened(const Node& node, std::span<const Data> inputs) {
   std::vector<Data> wide(inputs.begin(), inputs.end());
+  if (node.op == "BitCast") return wide;
   for (Data& data : wide) {
     if (is_narrow(data)) data = as_float64(data.tensor());
   }

@@ -26,8 +26,8 @@ struct Change {
   std::string detail = {};                             // Which variant this is: "1e-12".
 };
 
-// Inputs with floats widened to float64; everything else as it is.
-std::vector<Data> widened(std::span<const Data> inputs);
+// The node's inputs with floats widened to float64; everything else as it is, and bits that the node reads as another type.
+std::vector<Data> widened(const Node& node, std::span<const Data> inputs);
 
 // A change to a node inside of an operator: the path has the node's place in the expansion of the operator, its place in that
 // node's, …

@@ -261,7 +261,7 @@ void add_rounding(Expected& expected, const OpCall& call, std::span<const Data> 
 }  // namespace
 
 Expected expected_output(const OpCall& call, std::span<const Data> inputs, size_t output, uint64_t seed) {
-  const auto wide = causes::widened(inputs);
+  const auto wide = causes::widened(call.node, inputs);
   const Tensor exact = causes::Evaluator().run(call.node, wide).at(output).tensor();
   Expected expected{doubles(exact), std::vector<double>(exact.elements()), exact.shape()};
   try {

@@ -26,7 +26,7 @@ Subject::Subject(const Evidence& evidence, const CauseOptions& options, CauseSea
       search_(search),
       deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds))),
       node_(evidence.call.node),
-      inputs_(widened(evidence.inputs)),
+      inputs_(widened(evidence.call.node, evidence.inputs)),
       target_(doubles(evidence.target)),
       null_{{evidence.exact.begin(), evidence.exact.end()}, {evidence.spread.begin(), evidence.spread.end()}} {
   null_.spread.resize(null_.values.size());

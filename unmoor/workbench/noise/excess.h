@@ -10,7 +10,7 @@ namespace unmoor {
 // dtype:
 //   E = √mean(e²) / √mean(s² + (0.3·u·y)²)
 //   P = max |e| / √(s²/2 + mean(s²)/2 + (0.3·u·y)²)
-// Means are over elements of about one size, max(|y|, s/u), within a factor of 64: what is large in a tensor must not hide what is
+// Means are over elements of about one size |y|, within a factor of 64: what is large in a tensor must not hide what is
 // small. Classes of fewer than 16 elements join the next larger one. Both numbers are those of the worst class; E of a class of
 // fewer than 16 elements (the largest ones) does not count beside others. Elements that are not finite in both are left out.
 struct Excess {
