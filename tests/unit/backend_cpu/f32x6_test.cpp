@@ -274,7 +274,7 @@ TEST(CpuF32x6, is_asked_first_and_two_options_switch_it_off) {
   device->set_option("winograd", "off");
   EXPECT_NO_THROW((void)kernel_named(*device, "Conv", "cpu.conv.f32x6"));
   EXPECT_THROW(device->set_option("amx", "2"), Error);
-  const std::string amx = device->info().versions.at("amx");
+  const std::string amx = device->info().features.at("amx");
   EXPECT_TRUE(amx == "on" || amx == "off: " + cpu::tiles().refusal) << amx;
 }
 

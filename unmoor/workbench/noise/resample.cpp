@@ -80,12 +80,15 @@ Tensor ResampleForm::sample(const Tensor& x, double unit, const NoiseRandom& ran
     std::vector<double> result(split.outer * form.taps.size() * split.inner);
     for (size_t row = 0; row < form.taps.size(); ++row) {
       std::vector<Tap> taps = form.taps[row];
+      // The coordinate is at about the place of its taps; it moved by u takes that much weight from one of the middle two to the
+      // other, or from the only one to a neighbour.
+      const double moved = taps.empty() ? 0 : unit * static_cast<double>(taps.back().from + 1) * random.around(drawn++);
       if (taps.size() > 1) {
-        // The coordinate is at about the place of its taps; it moved by u takes that much weight from one of the middle two to
-        // the other.
-        const double moved = unit * static_cast<double>(taps.back().from + 1) * random.around(drawn++);
         taps[taps.size() / 2 - 1].weight -= moved;
         taps[taps.size() / 2].weight += moved;
+      } else if (taps.size() == 1 && (moved > 0 ? taps[0].from + 1 < split.length : taps[0].from > 0)) {
+        taps.push_back({moved > 0 ? taps[0].from + 1 : taps[0].from - 1, std::fabs(moved)});
+        taps[0].weight -= std::fabs(moved);
       }
       for (size_t outer = 0; outer < split.outer; ++outer) {
         double* const to = result.data() + (outer * form.taps.size() + row) * split.inner;
