@@ -71,7 +71,7 @@ Outcome guarded(const Options& options, json& result) {
       json page = result;
       page["status"] = outcome.status;
       page["reason"] = outcome.reason;
-      write_file(options.html, render_report(report_document(std::move(page))));
+      write_file(options.html, render_report(report_document(std::move(page)), options.language));
       outcome.text += fmt::format("wrote {}\n", options.html);
     }
     return outcome;

@@ -22,6 +22,7 @@ struct Options {
   std::string output;
   std::string dump;
   std::string html;
+  std::string language = "en";        // Of the page.
   std::vector<std::string> settings;  // --set DEVICE.KEY=VALUE
   std::string python;                 // The interpreter for engines; empty: UNMOOR_PYTHON, the active environment's, python3.
   std::vector<std::string> nodes;     // --node
@@ -30,6 +31,8 @@ struct Options {
   std::vector<std::string> names;     // What the action is about.
   std::string platform;               // catalog import: NAME@VERSION
   std::string source;                 // catalog import: where the table is from
+  std::string code;                   // scan --source: a folder of PyTorch code
+  std::string patch;                  // scan --diff: the file to write
   std::string memory;                 // scan: of the target, 16G
   std::string link;                   // scan: bytes a second between host and target
   std::string category;
@@ -43,6 +46,8 @@ struct Options {
   std::optional<double> rtol = std::nullopt;
   std::vector<std::string> results;   // report: files that hold results
   bool open = false;                  // report: shows the page
+  std::string serve_folder;           // report: the folder whose results a local page lists
+  unsigned port = 0;                  // report: of that page; 0: a free one
   bool json = false;
   bool explain = false;
   bool kernels = false;
@@ -54,6 +59,7 @@ struct Options {
   std::string verify;                 // doctor: the lock file to compare this machine with
   bool collector = false;             // doctor: only prints a script for another machine
   std::string from_dump;              // doctor: what that script collected
+  std::string reproductions;          // align: a folder for what replays each finding
   std::string write_cases;            // A folder for cases in ONNX's test layout.
   bool write_dump_script = false;     // align: only prints a script for another machine
   bool dry_run = false;               // conformance: only where each case would run

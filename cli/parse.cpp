@@ -81,8 +81,17 @@ class Flags {
  public:
   Flags(CLI::App& tool, Options& options) : tool_(tool), options_(options) {}
 
-  Flags& model() {
-    tool_.add_option("MODEL", options_.model, "an ONNX file")->required();
+  Flags& model(const char* what = "an ONNX file") {
+    tool_.add_option("MODEL", options_.model, what)->required();
+    return *this;
+  }
+  // A model, or the folder of a model's code.
+  Flags& model_or_source(const char* what) {
+    auto* const model = tool_.add_option("MODEL", options_.model, what);
+    auto* const source = tool_.add_option("--source", options_.code,
+                                          "in place of a model: finds what ties the PyTorch code of this folder to one vendor's devices, and what to write instead");
+    source->type_name("FOLDER")->excludes(model);
+    tool_.add_option("--diff", options_.patch, "with --source: writes the safe changes as a patch for 'git apply' in that folder")->type_name("FILE")->needs(source);
     return *this;
   }
   Flags& on(const char* otherwise) { return on(otherwise, "devices, as backend[:index]: cpu, opencl, reference; or engines: ort:cpu, torch:cuda:0, py:FILE"); }
@@ -127,7 +136,7 @@ class Flags {
   }
   Flags& settings(const char* what = "an option of a device or an engine, such as cpu.threads=2 or ort.optimize=off") {
     tool_.add_option("--set", options_.settings, what)->type_name("DEVICE.KEY=VALUE")->allow_extra_args(false);
-    tool_.add_flag("--exact", options_.exact, "only kernels that differ from plain arithmetic by the order of sums alone: no Winograd");
+    tool_.add_flag("--exact", options_.exact, "only kernels that differ from plain arithmetic by the order of sums alone: no Winograd, no f32x6");
     return *this;
   }
   Flags& python() {
@@ -144,7 +153,15 @@ class Flags {
     return *this;
   }
   Flags& html() {
-    tool_.add_option("--html", options_.html, "writes the result as one self-contained page")->type_name("FILE");
+    auto* const page = tool_.add_option("--html", options_.html, "writes the result as one self-contained page");
+    page->type_name("FILE");
+    return language(page);
+  }
+  // Of the page that another option writes, or of the tool's only page.
+  Flags& language(CLI::Option* page = nullptr) {
+    auto* const option = tool_.add_option("--lang", options_.language, "language of the page: en or zh; names, numbers and commands stay");
+    option->type_name("LANGUAGE")->check(CLI::IsMember({"en", "zh"}))->capture_default_str();
+    if (page != nullptr) option->needs(page);
     return *this;
   }
   Flags& results() {
@@ -176,7 +193,8 @@ void add_model_tools(CLI::App& app, Options& options) {
       .tool().add_option("--seconds", options.seconds, "of warm runs for each device")->type_name("S")->check(number_up_to(most_seconds))->capture_default_str();
   auto& scan = add_tool(app, options, "scan", "Which nodes a device or platform takes, which it refuses and why; runs nothing",
                         "unmoor scan model.onnx --on opencl,ort-cuda,torch-npu@26.1")
-                   .model().on_platforms("cpu").narrowed().settings().python().html().hash().results().tool();
+                   .model_or_source("an ONNX file; a program of torch.export (.pt2), TorchScript (.pt) or checkpoint (.pth, .safetensors), read without PyTorch")
+                   .on_platforms("cpu").narrowed().settings().python().html().hash().results().tool();
   scan.add_option("--shapes", options.shapes, "input shapes: x:1x3x224x224")->type_name("SHAPES");
   scan.add_option("--memory", options.memory, "memory of the target, such as 16G: says which batch fits")->type_name("SIZE");
   scan.add_option("--link", options.link, "bytes a second between host and target, such as 12G: says what copies cost")->type_name("SIZE");
@@ -195,6 +213,10 @@ void add_model_tools(CLI::App& app, Options& options) {
   align.add_option("--target", options.target, "a device, an engine, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
   align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
   align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
+  align.add_option("--reproductions", options.reproductions,
+                   "writes each value that is off here: its node as a model of its own with its inputs and outputs in ONNX's test layout, and a "
+                   "script that runs it under ONNX Runtime; beside --html FILE, if not given")
+      ->type_name("FOLDER");
   align.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   align.add_flag("--write-dump-script", options.write_dump_script,
                  "only prints a Python script that writes the PyTorch model's values on another machine, as a folder for --reference or --target");
@@ -220,10 +242,16 @@ void add_catalog_tool(CLI::App& app, Options& options) {
 void add_report_tool(CLI::App& app, Options& options) {
   auto& report = add_tool(app, options, "report", "One page from stored results, made at different times or on different machines",
                           "unmoor report migrate.json bench-laptop.json -o page.html")
-                     .results().tool();
-  report.add_option("FILE", options.results, "results of tools, as --json printed them; of one model")->required();
-  report.add_option("-o,--output", options.output, "the page to write")->type_name("FILE")->required();
+                     .language().results().tool();
+  auto* const files = report.add_option("FILE", options.results, "results of tools, as --json printed them; of one model");
+  auto* const output = report.add_option("-o,--output", options.output, "the page to write")->type_name("FILE");
   report.add_flag("--open", options.open, "shows the page in a browser; where there is no display, only says where it lies");
+  auto* const serve = report.add_option("--serve", options.serve_folder,
+                                        "instead: a page for this machine's browser that lists the results in a folder, and shows one or "
+                                        "several of them; reads only, until Ctrl-C");
+  serve->type_name("FOLDER")->excludes(files)->excludes(output);
+  report.add_option("--port", options.port, "of that page on 127.0.0.1; 0 takes a free one, and the address is printed")
+      ->type_name("PORT")->check(CLI::Range(0, 65535))->capture_default_str()->needs(serve);
 }
 
 void add_device_tools(CLI::App& app, Options& options) {

@@ -20,14 +20,14 @@ class TypeSets:
         return self.sets.index(names)
 
 
-SHORT = {"float": "float32", "double": "float64"}
+SHORT = {"float": "float32", "double": "float64", "double_t": "float64"}
 
 
 def spelled(name):
     """An element type as the program spells it: float32, seq(float32), optional(seq(int64)), map(int64,float32)."""
     name = name.replace(" ", "").replace("sparse_tensor(", "sparse(")
     name = re.sub(r"tensor\((\w+)\)", r"\1", name)
-    return re.sub(r"\b(float|double)\b", lambda word: SHORT[word[0]], name)
+    return re.sub(r"\b(float|double|double_t)\b", lambda word: SHORT[word[0]], name)
 
 
 def write(path, header, ops):

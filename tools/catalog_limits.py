@@ -1,7 +1,8 @@
 """Limits that vendors state in words, as conditions that a program can check. What has no such form stays a text.
 
-A limit names what is allowed: {"attribute": name, "is": [texts]} or "not"; {"rank": [least, most]} of input 0; {"constant": [inputs]};
-{"absent_output": i}; {"input": i, "dtypes": [names]}; or {"text": words} where only a person can tell."""
+A limit names what is allowed: {"attribute": name, "is": [texts]} or "not" or "all", "required" if it may not be left out; {"rank": [least, most]}
+of input 0; {"constant": [inputs]}, or "from 0" and "from 1" for all of them and all but the first; {"static": true} for shapes; {"absent_output": i};
+{"input": i, "dtypes": [names]} or "not_dtypes"; or {"text": words} where only a person can tell."""
 
 REDUCED = {"dilations all 1": {"attribute": "dilations", "all": "1"}, "no antialias": {"attribute": "antialias", "is": ["0"]},
            "no cubic": {"attribute": "mode", "not": ["cubic"]}, "select_last_index must be 0": {"attribute": "select_last_index", "is": ["0"]},
@@ -22,6 +23,11 @@ CONSTANT = {"bias constant": [2], "weight constant": [1], "input B constant": [1
             "input must be constant-foldable": [0], "split sizes constant-foldable": [1], "parameter inputs constant": "from 1",
             "all inputs constant-foldable": "from 0", "starts/ends/axes/steps constant-foldable": "from 1",
             "shape input must be constant-foldable": "shape", "shape constant-foldable": "shape", "pads (and value) constant-foldable": "from 1"}
+# Where these are other inputs than with most operators. Parameters of quantised operators are scales and zero points, not the second operand.
+CONSTANT_OF = {("QLinearConv", "weight constant"): [3], ("QLinearConv", "bias constant"): [8],
+               ("QLinearConv", "parameter inputs constant"): [1, 2, 4, 5, 6, 7], ("QLinearMatMul", "parameter inputs constant"): [1, 2, 4, 5, 6, 7],
+               ("QLinearAdd", "parameter inputs constant"): [1, 2, 4, 5, 6, 7], ("QLinearAveragePool", "parameter inputs constant"): [1, 2, 3, 4],
+               ("QLinearSigmoid", "parameter inputs constant"): [1, 2, 3, 4], ("Slice", "axes initializer"): [3]}
 # These say that the provider never takes the node, whatever the list says.
 NEVER = ("listed under the misspelt name",)
 
@@ -30,7 +36,7 @@ def limit_of(phrase, op):
     if phrase in REDUCED:
         return REDUCED[phrase]
     if phrase in CONSTANT:
-        which = CONSTANT[phrase]
+        which = CONSTANT_OF.get((op, phrase), CONSTANT[phrase])
         if which == "shape":
             which = [0] if op == "ConstantOfShape" else [1]
         return {"constant": which}
@@ -43,8 +49,8 @@ def is_never(entry):
     return str(entry.get("constraints", "")).startswith(NEVER)
 
 
-def limits_of(entry, schema):
-    """The limits of one entry. A limit on an input or attribute that the version lacks is dropped: it then cannot be broken."""
+def limits_of(entry):
+    """The limits of one entry, each once. One on an input or attribute that a version of the operator lacks cannot be broken there."""
     found = []
     text = entry.get("constraints")
     if not text or is_never(entry):

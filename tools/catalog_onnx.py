@@ -37,7 +37,38 @@ CLAIMS_LISTED = {"ort-migraphx", "ort-openvino", "ort-coreml", "ort-qnn", "ort-n
 EXACT = {"ort-cpu", "ort-cuda", "ort-dml", "ort-rocm", "ort-cann", "ort-webgpu", "ort-xnnpack"}
 
 
+# What some lists say where a domain belongs. Operators of vendors and of old exporters stand in the domain of ONNX itself in models.
+PROSE = {"com.microsoft or other", "vendor extension", "exporter or vendor extension", "legacy"}
+MICROSOFT = "com.microsoft"
+
+
+class Domains:
+    """The domain of every entry, also where a list has none or words in its place: what ONNX defines is ONNX's; what another list has as
+    ONNX Runtime's own, and no list as ONNX's, is ONNX Runtime's; ATen is the exporter's of PyTorch."""
+
+    def __init__(self, facts, standard):
+        self.standard, self.microsoft, onnx = standard, set(), set()
+        for _, stem, *_ in PLATFORMS:
+            for entry in json.loads((facts / f"{stem}.json").read_text())["entries"]:
+                if entry.get("domain") == MICROSOFT:
+                    self.microsoft.add(entry["op"])
+                elif stem in ("ort_cpu", "ort_cuda") and not entry.get("domain"):  # Lists of a registry, with every domain.
+                    onnx.add(entry["op"])
+        self.microsoft -= onnx
+
+    def name(self, entry):
+        op, domain = entry["op"], entry.get("domain", "")
+        if domain == "ai.onnx" or op in self.standard and domain in PROSE | {""}:
+            return op
+        if domain in PROSE | {""}:
+            domain = MICROSOFT if op in self.microsoft else "org.pytorch.aten" if op == "ATen" else ""
+        if " " in domain:
+            raise SystemExit(f"'{domain}' is no domain, of {op}: say in PROSE what it means")
+        return f"{domain}:{op}" if domain else op
+
+
 def name_of(entry):
+    """The name of an entry of ONNX's own tables."""
     domain = entry.get("domain", "")
     return f"{domain}:{entry['op']}" if domain not in ("", "ai.onnx") else entry["op"]
 
@@ -90,9 +121,9 @@ def main_constraint(schemas, schema, names):
     return None
 
 
-def kernel(entry, platform, schemas, types):
+def kernel(name, entry, platform, schemas, types):
     """One kernel of a platform as the catalogue holds it; None if it can serve no version of the operator."""
-    name, since, until = name_of(entry), entry["since_opset"], entry.get("until_opset")
+    since, until = entry["since_opset"], entry.get("until_opset")
     versions = [each["since_opset"] for each in schemas.by_name.get(name, [])]
     if platform in EXACT and versions:
         if until is None:
@@ -108,7 +139,7 @@ def kernel(entry, platform, schemas, types):
         dtypes = {main: dtypes} if main else {}
     known = {constraint.lstrip("*") for constraint in inputs + outputs}
     dtypes = {constraint: types.number(names) for constraint, names in dtypes.items() if constraint in known}
-    limits = limits_of(entry, schema) + (measured_limits(name) if platform == "ort-cpu" else [])
+    limits = limits_of(entry) + (measured_limits(name) if platform == "ort-cpu" else [])
     made = {"since": since, "until": until, "dtypes": dtypes, "in": inputs if dtypes else None, "out": outputs if dtypes else None,
             "limits": limits, "state": "unsupported" if entry["status"] == "unsupported" or is_never(entry) else None,
             "why": entry["constraints"] if is_never(entry) else None}
@@ -136,6 +167,7 @@ def standard(facts, schemas):
 
 def platforms(facts):
     schemas = Schemas(facts)
+    domains = Domains(facts, schemas.by_name)
     made = [standard(facts, schemas)]
     for platform, stem, version, absent, more in PLATFORMS:
         data = json.loads((facts / f"{stem}.json").read_text())
@@ -143,9 +175,10 @@ def platforms(facts):
         for entry in data["entries"]:
             if entry.get("domain") == "com.ms.internal.nhwc":  # Made by ONNX Runtime itself; no model has it.
                 continue
-            each = kernel(entry, platform, schemas, types)
+            name = domains.name(entry)
+            each = kernel(name, entry, platform, schemas, types)
             if each is not None:
-                ops.setdefault(name_of(entry), []).append(each)
+                ops.setdefault(name, []).append(each)
         if platform == "ort-cpu":
             for name, refusal in MEASURED_REFUSALS.items():
                 ops.setdefault(name, []).append(refusal)

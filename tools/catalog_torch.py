@@ -90,6 +90,8 @@ def npu(native, listed, release, releases):
                 yield key, "constrained", "only the old aclop path: kernels are compiled at first use"
             else:
                 yield key, "constrained", "for sparse tensors only" if entry.get("sparse") else how
+        elif key.startswith("npu::"):  # PyTorch has none that could run instead.
+            yield key, "unsupported", f"torch_npu has it from op-plugin {since} on"
         elif native.composite(key):
             yield key, "native", native.composite(key)
         else:
@@ -198,9 +200,9 @@ def platforms(facts):
 
     unlisted = "not in the list, which may be incomplete: it falls back to the CPU or raises"
     head = {**native.header, "platform": "NVIDIA GPU, PyTorch CUDA eager", "vendor": "NVIDIA"}
-    family("torch-cuda", head, [("2.6.0", cuda(native), opinfo(native, "cuda"))], "unsupported", "PyTorch has no such function")
+    family("torch-cuda", head, [("2.6.0", cuda(native), opinfo(native, "cuda"))], "unknown", "PyTorch 2.6 has no such function")
     head, _, exceptions = read(facts, "rocm_aten", native)
-    family("torch-rocm", head, [("2.6.0", cuda(native, exceptions), opinfo(native, "rocm"))], "unsupported", "PyTorch has no such function")
+    family("torch-rocm", head, [("2.6.0", cuda(native, exceptions), opinfo(native, "rocm"))], "unknown", "PyTorch 2.6 has no such function")
     head, listed, _ = read(facts, "ascend_torch_npu", native)
     releases = [each["op_plugin"] for each in head["releases"]]
     family("torch-npu", head, [(release, npu(native, listed, release, releases), None) for release in reversed(releases)], "unknown", "PyTorch 2.6 has no such function")
@@ -214,8 +216,9 @@ def platforms(facts):
     family("torch-xpu", head, [(f"2.{v}", xpu(native, listed, f"2.{v}"), None) for v in range(12, 5, -1)], "unknown", "PyTorch 2.6 has no such function")
     rocm = next(header for name, header, _ in made if name == "torch-rocm@2.6.0")
     other = json.loads((facts / "versions_other.json").read_text())["header"]
+    hygon = [source for source in other["sources"] if "DTK" in source.get("what", "")]  # The rest is about other vendors.
     made.append(("torch-hygon@2.6.0", {**{key: rocm[key] for key in ("schema", "version", "runtime", "vocabulary", "absent", "absent_why", "licence")},
                  "platform": "torch-hygon", "title": "Hygon DCU, PyTorch on DTK", "vendor": "Hygon", "same_as": "torch-rocm@2.6.0", "date": "2026-04-21",
                  "notes": "Hygon publishes no list of operators. Its DCUs use the ROCm programming model (DTK), so the answers are those of torch-rocm; "
-                          "element types may differ.", "sources": [*other["sources"], *rocm["sources"]]}, {}))
+                          "element types may differ.", "sources": [*hygon, *rocm["sources"]]}, {}))
     return made

@@ -1,269 +1,199 @@
 #!/usr/bin/env python3
-"""How often `unmoor align` flags what is right, and misses what is wrong.
+"""How often `unmoor align` flags what is right, misses what is wrong, and names the cause.
 
-    measure.py --unmoor PATH --json OUT.json MODEL.onnx[=INPUTS.npz]...
+    bench/precision/measure.py                          prints the tables
+    bench/precision/measure.py --write                  writes them into docs/precision.md, between the marks there
+    bench/precision/measure.py --models ppocr4-rec …    on these models (tools/fetch_models.py has fetched them)
+    bench/precision/measure.py --quick                  plants nothing in models, only in single nodes
 
-Every value of a model is computed by ONNX Runtime, without and with its graph optimizations, on one thread and two. Each run is a dump that `align`
-judges against the reference. Then single values of the plain run are replaced by wrong
-ones: the node is run again by ONNX Runtime on inputs rounded to fewer bits, or NumPy adds in 16 bits, rounds the result, or moves one element or one
-column. No fault comes from align's own arithmetic. What changes a value by less than 3 times the error it has anyway is left out, and counted.
-Needs numpy, onnx, onnxruntime; ml_dtypes for bfloat16.
+Plants are computed by ONNX Runtime and NumPy, what is right by ONNX Runtime, and by PyTorch and OpenVINO where they are installed: nothing of align's
+own arithmetic. Seeded. Needs numpy, onnx, onnxruntime, ml_dtypes; hours on two
+cores, since each planted value of a model is searched for its cause, and ten minutes with --quick.
 """
 import argparse
 import collections
 import json
-import subprocess
 import sys
 import tempfile
 from pathlib import Path
 
+ROOT = Path(__file__).resolve().parent.parent.parent
+sys.path[:0] = [str(ROOT / each) for each in ("bench/precision", "bench", "tests/precision", "tools")]
 import ml_dtypes
 import numpy as np
-import onnx
-import onnxruntime
 
-UNIT = 2.0 ** -24
-SHARE = 12  # Values that are planted in one run of align, at most.
-SKIPPED = ("Constant", "Identity", "If", "Loop", "Scan", "Shape")
+import dumps
+import model_inputs
+import nodes
+import recorded
+import sown
 
-
-def session(model, optimized, threads):
-    options = onnxruntime.SessionOptions()
-    options.log_severity_level = 4
-    options.intra_op_num_threads = threads
-    level = onnxruntime.GraphOptimizationLevel
-    options.graph_optimization_level = level.ORT_ENABLE_ALL if optimized else level.ORT_DISABLE_ALL
-    return onnxruntime.InferenceSession(model.SerializeToString(), options, providers=["CPUExecutionProvider"])
+MODELS = ("ppocr4-rec", "minilm-l6-w8", "eeg-spindle-unet", "basic-pitch", "magika", "silero-vad-op18", "atspm-pairnet", "romanizer-encoder",
+          "mtcnn-onet", "ppocr2-cls", "dnsmos-p835", "caustic-nmr")
+MARKS = ("<!-- Written by bench/precision/measure.py. -->", "<!-- End of what it writes. -->")
 
 
-def showing_all(model):
-    result = onnx.ModelProto()
-    result.CopyFrom(model)
-    shown = {each.name for each in result.graph.output}
-    for node in result.graph.node:
-        if node.op_type in SKIPPED:
-            continue
-        result.graph.output.extend(onnx.helper.make_empty_tensor_value_info(name) for name in node.output if name and name not in shown)
-    return result
-
-
-def run(model, inputs, optimized=False, threads=1):
-    runner = session(model, optimized, threads)
-    names = [each.name for each in runner.get_outputs()]
-    return dict(zip(names, runner.run(names, inputs)))
-
-
-def dump(folder, values):
-    folder.mkdir(parents=True, exist_ok=True)
-    entries = []
-    for number, (name, value) in enumerate(values.items()):
-        if not isinstance(value, np.ndarray) or value.dtype == object:
-            continue
-        np.save(folder / f"{number}.npy", value)
-        entries.append({"name": name, "file": f"{number}.npy", "dtype": value.dtype.name, "shape": list(value.shape)})
-    (folder / "manifest.json").write_text(json.dumps({"values": entries}))
-
-
-def align(arguments, model, inputs, values):
-    with tempfile.TemporaryDirectory() as folder:
-        folder = Path(folder)
-        dump(folder / "dump", values)
-        np.savez(folder / "inputs.npz", **inputs)
-        done = subprocess.run([arguments.unmoor, "align", model, "--target", folder / "dump", "-i", folder / "inputs.npz", "--json"], capture_output=True, check=False)
-    found = json.loads(done.stdout)
-    if "values" not in found:
-        raise RuntimeError(found.get("reason", "align gave no values"))
+def planted(given, folder):
+    """Rows of single nodes and pairs: nodes.Plants."""
+    float32 = nodes.ask(given.program, sown.float32_plants(given.seed, given.each), folder / "float32")
+    found = {"float32": float32}
+    for name, dtype in (("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)):
+        found[name] = nodes.ask(given.program, sown.narrow_plants(given.seed, max(given.each // 2, 1), dtype), folder / name)
+    found["pairs"] = nodes.ask(given.program, sown.paired_plants(given.seed, max(given.each // 2, 1)), folder / "pairs")
+    found["systematic"] = nodes.ask(given.program, nodes.systematic_plants(given.seed, 4 * given.each), folder / "systematic")
     return found
 
 
-def rounded(x, kind):
-    if not isinstance(x, np.ndarray) or x.dtype != np.float32:
-        return x
-    if kind == "tf32":  # 10 bits of fraction, to nearest.
-        bits = x.view(np.uint32).astype(np.uint64)
-        return ((bits + 0xfff + ((bits >> 13) & 1)) & 0xffffe000).astype(np.uint32).view(np.float32)
-    return x.astype(np.float16 if kind == "float16" else ml_dtypes.bfloat16).astype(np.float32)
+def right(given, folder):
+    """Nodes with nothing planted, by every runtime that is here."""
+    found = {}
+    for name, run in nodes.RUNTIMES.items():
+        cases = list(nodes.clean_by(run, sown.clean_cases(given.seed, 4 * given.each)))
+        if cases:
+            found[name] = nodes.ask_plain(given.program, cases, folder / name.replace(" ", "-"))
+    for name, dtype in (("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)):
+        cases = list(nodes.clean_narrow(sown.clean_cases(given.seed, 4 * given.each), dtype))
+        found[f"stored as {name}"] = nodes.ask_plain(given.program, cases, folder / f"stored-{name}")
+    return found
 
 
-class Nodes:
-    """Nodes of a model, each of which can be run alone."""
-
-    def __init__(self, model, values):
-        self.model = model
-        self.values = {**{each.name: onnx.numpy_helper.to_array(each) for each in model.graph.initializer}, **values}
-        for node in model.graph.node:
-            if node.op_type == "Constant" and node.attribute[0].name == "value":
-                self.values[node.output[0]] = onnx.numpy_helper.to_array(node.attribute[0].t)
-
-    def inputs(self, node):
-        return {name: self.values[name] for name in node.input if name}
-
-    def alone(self, node, inputs):
-        declared = [onnx.helper.make_tensor_value_info(name, onnx.helper.np_dtype_to_tensor_dtype(value.dtype), value.shape) for name, value in inputs.items()]
-        graph = onnx.helper.make_graph([node], "alone", declared, [onnx.helper.make_empty_tensor_value_info(node.output[0])])
-        model = onnx.helper.make_model(graph, opset_imports=self.model.opset_import, ir_version=self.model.ir_version)
-        return run(model, inputs)[node.output[0]]
+def recorded_rows(given, folder, models):
+    """Plants in nodes of the models, and the nodes as they are."""
+    both = {"planted": [], "right": []}
+    for name, path, inputs in models:
+        place = folder / name
+        place.mkdir(parents=True)
+        (place / "model.onnx").write_bytes(Path(path).read_bytes())
+        np.savez(place / "inputs.npz", **inputs)
+        plants = list(recorded.recorded_plants([place], given.seed, given.nodes))
+        both["planted"] += nodes.ask(given.program, [each for each in plants if each.ids], place / "planted")
+        clean = [each for each in plants if not each.ids]
+        both["right"] += nodes.ask_plain(given.program, clean, place / "right")
+    return both
 
 
-def sums_in(kind, node, inputs):
-    """A product whose every partial sum is rounded; for MatMul of up to a million products."""
-    dtype = np.float16 if kind == "float16" else ml_dtypes.bfloat16
-    if node.op_type != "MatMul":
-        return None
-    a, b = (inputs[name] for name in node.input)
-    if b.ndim != 2 or a.size * b.shape[-1] > 4e7:
-        return None
-    total = np.zeros((*a.shape[:-1], b.shape[-1]), np.float32)
-    for i in range(a.shape[-1]):
-        total = (total + a[..., i, None] * b[i]).astype(dtype).astype(np.float32)
-    return total
+def of_models(given):
+    for name in given.models:
+        path = ROOT / "examples" / "models" / f"{name}.onnx"
+        if not path.is_file():
+            raise SystemExit(f"{name} is not there: tools/fetch_models.py {name}")
+        yield name, str(path), model_inputs.make_inputs(model_inputs.load_row(name))
 
 
-def planted(kind, nodes, node):
-    """The wrong first output of a node, or None where the fault does not apply."""
-    inputs = nodes.inputs(node)
-    clean = nodes.values[node.output[0]]
-    what, _, bits = kind.partition(" ")
-    if what == "inputs":
-        return nodes.alone(node, {name: rounded(value, bits) for name, value in inputs.items()})
-    if what == "sums":
-        return sums_in(bits, node, inputs)
-    if what == "result":
-        return rounded(clean, bits)
-    if clean.size < 64:
-        return None
-    wrong = clean.copy()
-    if what == "element":
-        order = np.argsort(np.abs(clean).ravel())
-        wrong.ravel()[order[clean.size // 2]] *= 1 + 2000 * UNIT
-    if what == "edge":
-        wrong[..., -1] = nodes.alone(node, {name: rounded(value, "bfloat16") for name, value in inputs.items()})[..., -1]
-    return wrong
+def whole_models(given, models):
+    counts = {key: collections.defaultdict(list) for key in ("right", "entire", "wrong", "guilty")} | {"left out": collections.Counter()}
+    for name, path, inputs in models:
+        try:
+            dumps.measure(given.unmoor, path, inputs, counts, plants=not given.quick)
+        except Exception as error:  # What ONNX Runtime or align cannot run whole is said, and left out.
+            print(f"{name}: {error}", file=sys.stderr)
+    return counts
 
 
-KINDS = ("inputs bfloat16", "inputs float16", "inputs tf32", "sums float16", "sums bfloat16", "result float16", "result bfloat16", "result tf32", "element", "edge")
+def share(reached, of):
+    return "–" if of == 0 else f"{reached} of {of}, {100 * reached / of:.1f} %"
 
 
-def relative(wrong, clean):
-    size = np.linalg.norm(clean.astype(np.float64))
-    return np.linalg.norm(wrong.astype(np.float64) - clean) / size if size else 0.0
+def planted_table(found, recorded_found, counts):
+    """Lines of the table of plants: what, how many, how many of them show, what was reached, what is asked."""
+    arithmetic = lambda row: row.plant.ids[0].startswith(nodes.ARITHMETIC)
+    float32 = found["float32"] + recorded_found["planted"]
+    wrong = [row for kind, rows in counts["wrong"].items() if kind not in ("element", "edge") for row in rows]
+    guilty = [row for rows in counts["guilty"].values() for row in rows]
+    narrow = found["float16"] + found["bfloat16"]
+    left = sum(counts["left out"].values())
+    lines = []
+
+    def line(what, rows, reached, asked, planted=None, shows=None):
+        effective = [row for row in rows if row.shows] if shows is None else shows
+        lines.append((what, planted if planted is not None else len(rows), len(effective), sum(map(reached, effective)), asked))
+
+    both = [row for row in float32 if row.shows]
+    lines.append(("float32: wrong precision or meaning caught", len(float32) + len(wrong) + left, len(both) + len(wrong),
+                  sum(row.caught for row in both) + sum(row["flagged"] for row in wrong), 99.5))
+    for kind, what, asked in (("edge", "float32: an odd edge column caught", 99), ("element", "float32: one element 2000u off caught", 93)):
+        line(what, counts["wrong"].get(kind, []), lambda row: row["flagged"], asked, shows=counts["wrong"].get(kind, []))
+    line("16 bits: sums in the same 16 bits caught", [row for row in narrow if row.plant.ids[0].startswith("sums-")], lambda row: row.caught, 98)
+    line("16 bits: every step in float16 caught", [row for row in narrow if row.plant.ids[0] == "steps-float16"], lambda row: row.caught, 85)
+    line("the first flagged value is the guilty one", guilty, lambda row: row["right"], 98, shows=guilty)
+    line("cause named: float32, values", [row for row in float32 if not arithmetic(row)], lambda row: row.named, 97)
+    line("cause named: 16-bit arithmetic in float32", [row for row in float32 if arithmetic(row)], lambda row: row.named, 90)
+    line("cause named: float16 and bfloat16 targets", narrow, lambda row: row.named, 90)
+    line("both of two causes named", found["pairs"], lambda row: row.named, 85)
+    line("near the floor, systematic: described as such", found["systematic"], lambda row: row.systematic, 90, shows=found["systematic"])
+    return lines
 
 
-def is_flagged(value):
-    return value["single"] is not None and value["single"]["verdict"] in ("suspicious", "differ")
+def planted_text(lines):
+    text = ["| planted | plants | that show | reached | asked |", "|---|---|---|---|---|"]
+    for what, planted_count, shows, reached, asked in (line for line in lines if line[1] > 0):
+        text.append(f"| {what} | {planted_count} | {shows} | {share(reached, shows)} | {asked} % |")
+    return text
 
 
-def choose(nodes, judged, generator):
-    """Nodes with a floating output that was judged, none of which reads what another makes."""
-    taken, chosen = set(), []
-    order = [node for node in nodes.model.graph.node if node.op_type not in SKIPPED and node.output[0] in judged]
-    for index in generator.permutation(len(order)):
-        node = order[index]
-        clean = nodes.values.get(node.output[0])
-        moves = judged[node.output[0]]["single"].get("excess_e") is None and judged[node.output[0]]["single"].get("max_abs") == 0
-        if clean is None or clean.dtype != np.float32 or moves or any(name in taken for name in node.input) or any(each in other.input for other in chosen for each in node.output):
-            continue
-        if any(name not in nodes.values for name in node.input if name):
-            continue
-        taken.update(node.output)
-        chosen.append(node)
-    return chosen[:SHARE]
+def right_text(found, recorded_found, counts):
+    text = ["| right, a node alone | results | E median, 95 %, largest | flagged | a cause fires |", "|---|---|---|---|---|"]
+    groups = dict(found) | ({"recorded nodes, ONNX Runtime": recorded_found["right"]} if recorded_found["right"] else {})
+    for name, rows in groups.items():
+        e = [row.e for row in rows if row.e is not None] or [0]
+        text.append(f"| {name} | {len(rows)} | {np.median(e):.2f}, {np.quantile(e, .95):.2f}, {max(e):.2f} | {share(sum(row.caught for row in rows), len(rows))} | "
+                    f"{share(sum(bool(row.answer.get('cause')) for row in rows), len(rows))} |")
+    for key, title, reached in (("right", "every value of a dump", lambda row: row["flagged"]), ("entire", "whole runs", lambda row: not row["passes"])):
+        text += ["", f"| right, {title} | values | E median, 95 %, largest | {'flagged' if key == 'right' else 'do not pass'} |", "|---|---|---|---|"]
+        for name, rows in counts[key].items():
+            e = [row["excess_e" if key == "right" else "e"] for row in rows]
+            e = [each for each in e if isinstance(each, (int, float))] or [0]
+            text.append(f"| {name} | {len(rows)} | {np.median(e):.2f}, {np.quantile(e, .95):.2f}, {max(e):.2f} | {share(sum(map(reached, rows)), len(rows))} |")
+    return text
 
 
-def legitimate(arguments, path, model, inputs, counts):
-    everything = showing_all(model)
-    runs = {"ONNX Runtime, plain": run(everything, inputs), "ONNX Runtime, 2 threads": run(everything, inputs, threads=2),
-            "ONNX Runtime, optimized": run(everything, inputs, optimized=True, threads=2)}
-    plain = runs["ONNX Runtime, plain"]
-    found_plain = None
-    for name, values in runs.items():
-        found = align(arguments, path, inputs, values)
-        found_plain = found_plain or found
-        for value in found["values"]:
-            if value["single"] is None:
-                continue
-            counts["right"][name].append({"model": Path(path).stem, "op": value["op"], "name": value["name"], "flagged": is_flagged(value),
-                                          **{key: value["single"].get(key) for key in ("excess_e", "excess_p", "rel_l2")}})
-        for value in found["values"]:
-            if value["entire"] is not None:
-                counts["entire"][name].append({"name": value["name"], "e": value["entire"].get("excess_e"), "p": value["entire"].get("excess_p"),
-                                               "passes": value["entire"]["verdict"] not in ("suspicious", "differ")})
-    return plain, {value["name"]: value for value in found_plain["values"] if value["single"]}
+def missed_rows(found, recorded_found, counts):
+    """What a closer look is for: every plant that was not caught or named, and everything right that was flagged."""
+    for name, rows in {**found, "recorded": recorded_found["planted"]}.items():
+        for row in rows:
+            if row.shows and not (row.caught and row.named):
+                yield {"group": name, "ids": row.plant.ids, "op": row.plant.case.op, "caught": row.caught, **row.answer}
+    for rows in counts["right"].values():
+        yield from ({"group": "right", **row} for row in rows if row["flagged"])
+    for kind, rows in {**counts["wrong"], **counts["guilty"]}.items():
+        yield from ({"group": kind, **row} for row in rows if not row.get("flagged", row.get("right")))
 
 
-def measure(arguments, path, inputs, counts):
-    model = onnx.load(path)
-    plain, judged = legitimate(arguments, path, model, inputs, counts)
-    nodes = Nodes(model, {**inputs, **plain})
-    for number, kind in enumerate(KINDS):
-        generator = np.random.default_rng(number)
-        values, wrong = dict(plain), {}
-        for node in choose(nodes, judged, generator):
-            try:
-                result = planted(kind, nodes, node)
-            except Exception:  # What ONNX Runtime does not run alone, such as a node of a type that it only fuses.
-                result = None
-            if result is None or result.shape != nodes.values[node.output[0]].shape:
-                continue
-            clean = nodes.values[node.output[0]]
-            local = kind in ("element", "edge")
-            size = np.abs(result - clean).max() / max(np.abs(clean).max(), 1e-30) if local else relative(result, clean)
-            if not size > 3 * judged[node.output[0]]["single"]["rel_l2"]:
-                counts["left out"][kind] += 1
-                continue
-            wrong[node.output[0]] = node
-            values[node.output[0]] = result
-        if not wrong:
-            continue
-        for value in align(arguments, path, inputs, values)["values"]:
-            if value["name"] in wrong and value["single"]:
-                counts["wrong"][kind].append({"model": Path(path).stem, "op": value["op"], "name": value["name"], "flagged": is_flagged(value),
-                                              **{key: value["single"].get(key) for key in ("excess_e", "excess_p")}})
-
-
-def tables(counts):
-    lines = ["| correct | values | E median, 95 %, largest | flagged |", "|---|---|---|---|"]
-    for name, rows in counts["right"].items():
-        e = [row["excess_e"] for row in rows if row["excess_e"] is not None] or [0]
-        lines.append(f"| {name} | {len(rows)} | {np.median(e):.2f}, {np.quantile(e, .95):.2f}, {max(e):.2f} | {sum(row['flagged'] for row in rows)} |")
-    lines += ["", "| whole runs | values | E median, 95 %, largest | do not pass |", "|---|---|---|---|"]
-    for name, rows in counts["entire"].items():
-        e = [row["e"] for row in rows if row["e"] is not None] or [0]
-        lines.append(f"| {name} | {len(rows)} | {np.median(e):.2f}, {np.quantile(e, .95):.2f}, {max(e):.2f} | {sum(not row['passes'] for row in rows)} |")
-    lines += ["", "| wrong | planted | caught | without effect |", "|---|---|---|---|"]
-    for kind in KINDS:
-        rows = counts["wrong"].get(kind, [])
-        lines.append(f"| {kind} | {len(rows)} | {sum(row['flagged'] for row in rows)} | {counts['left out'][kind]} |")
-    return "\n".join(lines)
-
-
-def generated(path):
-    """Normal numbers for floats, ones for integers; unnamed dimensions are 1."""
-    generator = np.random.default_rng(0)
-    inputs = {}
-    for each in session(onnx.load(path), False, 1).get_inputs():
-        shape = [size if isinstance(size, int) else 1 for size in each.shape]
-        inputs[each.name] = generator.standard_normal(shape).astype(np.float32) if "float" in each.type else np.ones(shape, np.int64 if "int64" in each.type else np.int32)
-    return inputs
+def write(text):
+    path = ROOT / "docs" / "precision.md"
+    page = path.read_text()
+    before, rest = page.split(MARKS[0])
+    after = rest.split(MARKS[1])[1]
+    path.write_text(f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{after}")
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
-    parser.add_argument("models", nargs="+", metavar="MODEL.onnx[=INPUTS.npz]")
-    parser.add_argument("--unmoor", default="unmoor")
-    parser.add_argument("--json", help="all rows, for a closer look")
-    arguments = parser.parse_args()
-    counts = {"right": collections.defaultdict(list), "entire": collections.defaultdict(list), "wrong": collections.defaultdict(list), "left out": collections.Counter()}
-    for each in arguments.models:
-        path, _, given = each.partition("=")
-        inputs = dict(np.load(given)) if given else generated(path)
-        try:
-            measure(arguments, path, inputs, counts)
-        except RuntimeError as error:
-            print(f"{path}: {error}", file=sys.stderr)
-        if arguments.json:
-            Path(arguments.json).write_text(json.dumps(counts))
-    print(tables(counts))
+    parser.add_argument("--unmoor", default=str(ROOT / "build/release/unmoor"))
+    parser.add_argument("--program", default=str(ROOT / "build/release/tests/precision/name_causes"))
+    parser.add_argument("--models", nargs="*", default=MODELS)
+    parser.add_argument("--each", type=int, default=7, help="plants of each id")
+    parser.add_argument("--nodes", type=int, default=1, help="recorded nodes of each operator of a model")
+    parser.add_argument("--seed", type=int, default=1)
+    parser.add_argument("--quick", action="store_true", help="plants nothing in models, only in single nodes")
+    parser.add_argument("--write", action="store_true", help="into docs/precision.md")
+    parser.add_argument("--json", help="a file for every row that a closer look is for")
+    given = parser.parse_args()
+    models = list(of_models(given))
+    with tempfile.TemporaryDirectory() as place:
+        folder = Path(place)
+        found, clean = planted(given, folder / "planted"), right(given, folder / "right")
+        recorded_found = recorded_rows(given, folder / "recorded", [] if given.quick else models)
+    counts = whole_models(given, models)
+    lines = planted_table(found, recorded_found, counts)
+    how = "Plants in single nodes, nothing planted in the models" if given.quick else "Plants in single nodes and in the models"
+    text = "\n".join([f"{how}: {', '.join(name for name, _, _ in models)}; {given.each} plants of each id; seed {given.seed}.", "", *planted_text(lines), "",
+                      *right_text(clean, recorded_found, counts)])
+    print(text)
+    if given.write:
+        write(text)
+    if given.json:
+        Path(given.json).write_text("\n".join(json.dumps(row, default=str) for row in missed_rows(found, recorded_found, counts)))
 
 
 if __name__ == "__main__":

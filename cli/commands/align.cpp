@@ -1,9 +1,11 @@
+#include <filesystem>
 #include <fmt/format.h>
 
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
 #include "cli/lab.h"
+#include "unmoor/backends/cpu/cpu.h"
 #include "unmoor/base/error.h"
 #include "unmoor/workbench/align.h"
 #include "unmoor/workbench/dump.h"
@@ -43,12 +45,33 @@ NamedData inputs_for(const Lab& lab, Runner& reference) {
 AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
                     const NamedData& inputs, AlignOptions options) {
   options.model = &lab.model().graph;
+  // Of the reference and of noise there are many runs in float64.
+  const size_t threads = lab.options().threads > 0 ? lab.options().threads : usable_threads();
+  const Float64Help help = float64_help(std::make_shared<ThreadPool>(threads));
+  const Float64Scope scope(help);
   AlignResult result = align(reference, target, inputs, options);
   if (lab.options().no_fuse || !is_device(target_name) || (result.first_divergent.empty() && result.first_nonfinite.empty())) return result;
   const auto unfused_reference = side(lab, reference_name, true, false);
   const auto unfused_target = side(lab, target_name, false, false);
+  options.reproductions.clear();  // They are written.
   refine(result, align(*unfused_reference, *unfused_target, inputs, options), target.plan());
   return result;
+}
+
+// A folder that was named must be new or empty; that beside a page is only written if it is.
+std::string folder_for_findings(const Options& options) {
+  namespace fs = std::filesystem;
+  std::error_code error;
+  const auto is_taken = [&error](const std::string& folder) { return fs::exists(folder, error) && !(fs::is_directory(folder, error) && fs::is_empty(folder, error)); };
+  if (!options.reproductions.empty()) {
+    if (is_taken(options.reproductions)) fail(ErrorKind::InvalidArgument, "the folder ", options.reproductions, " for reproductions is not empty; name a new one");
+    return options.reproductions;
+  }
+  if (options.html.empty()) return "";
+  const std::string beside = (fs::path(options.html).replace_extension("").string()) + "-reproductions";
+  if (!is_taken(beside)) return beside;
+  show_note(fmt::format("{} is not empty: what is off is not written there again; name a folder with --reproductions", beside));
+  return "";
 }
 
 Outcome align_command(const Options& options, nlohmann::json& result) {
@@ -64,6 +87,9 @@ Outcome align_command(const Options& options, nlohmann::json& result) {
   align_options.nodes = options.nodes;
   align_options.ops = options.ops;
   align_options.progress = show_progress;
+  align_options.reproductions = folder_for_findings(options);
+  align_options.model_file = options.model;
+  if (is_device(options.target) && !is_engine(options.target)) align_options.replay_device = options.target;
   const AlignResult found = aligned(lab, options.reference, *reference, options.target, *target, inputs, align_options);
   result.update(found.to_json());
   result["environment"]["devices"] = {found.reference, found.target};

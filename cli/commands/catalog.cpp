@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 
 #include "cli/command.h"
+#include "cli/devices.h"
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
 #include "unmoor/catalog/compare.h"
@@ -110,12 +111,20 @@ bool is_file_name(const std::string& text) {
   });
 }
 
+// Names that --on reads as something else than a platform: a device, an engine, all platforms; and those of ONNX's own tables.
+bool is_reserved(const std::string& platform) {
+  return platform == "all" || platform == "onnx" || platform == "onnx-aten" || platform == "onnx_aten" || platform == "aten_parts" || platform == "aten-parts" || is_device(platform);
+}
+
 std::string import_text(const Options& options, json& result) {
   const size_t at = options.platform.find('@');
   const std::string platform = options.platform.substr(0, at);
   const std::string version = at == std::string::npos ? "" : options.platform.substr(at + 1);
   if (!is_file_name(platform) || !is_file_name(version))
     fail(ErrorKind::InvalidArgument, "'", options.platform, "' is no --as NAME@VERSION");
+  if (is_reserved(platform))
+    fail(ErrorKind::InvalidArgument, "'", platform, "' means something else to --on, so a platform cannot be called that; give it a name of its own, such as ",
+         platform, "-vendor@", version);
   json ops;
   json types;
   ImportedOps imported{&ops, &types};

@@ -7,23 +7,17 @@
 #include <optional>
 #include <set>
 
-#include "cli/command.h"
 #include "cli/lab.h"
+#include "cli/scan.h"
 #include "unmoor/base/error.h"
 #include "unmoor/catalog/catalog.h"
+#include "unmoor/formats/torch/torch_file.h"
 #include "unmoor/workbench/scan_nodes.h"
 
 namespace unmoor::cli {
-namespace {
 
-// What --on names: devices that are here, and platforms of the catalogue.
-struct Wanted {
-  std::vector<std::string> devices;
-  std::vector<std::string> platforms;
-};
-
-Wanted wanted(const std::vector<std::string>& names, const Catalog& catalog) {
-  Wanted result;
+ScanTargets scan_targets(const std::vector<std::string>& names, const Catalog& catalog) {
+  ScanTargets result;
   for (const std::string& each : names) {
     if (each == "all") {
       for (const CatalogItem& item : catalog.items()) {
@@ -46,6 +40,16 @@ Wanted wanted(const std::vector<std::string>& names, const Catalog& catalog) {
   return result;
 }
 
+nlohmann::json scan_report_json(const nlohmann::json& result) {
+  nlohmann::json scan{{"platforms", result["platforms"]}, {"nodes", result["nodes"]}, {"categories", nlohmann::json::array()}};
+  std::set<std::string> categories;
+  for (const auto& node : result["nodes"]) categories.insert(node["category"].get<std::string>());
+  for (const auto& each : categories) scan["categories"].push_back({{"name", each}, {"difficulty", difficulty(each)}});
+  return scan;
+}
+
+namespace {
+
 // "16G", "512M", "1e9": bytes. Fails with InvalidArgument.
 double parse_bytes(const std::string& text, const char* flag) {
   if (text.empty()) return 0;
@@ -65,22 +69,14 @@ double parse_bytes(const std::string& text, const char* flag) {
   return value * scale;
 }
 
-// The scan as the report reads it: under one key, with the difficulty of each category.
-nlohmann::json report_json(const nlohmann::json& result) {
-  nlohmann::json scan{{"platforms", result["platforms"]}, {"nodes", result["nodes"]}, {"categories", nlohmann::json::array()}};
-  std::set<std::string> categories;
-  for (const auto& node : result["nodes"]) categories.insert(node["category"].get<std::string>());
-  for (const auto& each : categories) scan["categories"].push_back({{"name", each}, {"difficulty", difficulty(each)}});
-  return scan;
-}
-
 // The file with its types; nothing where the model takes none of the sizes tried. Platforms of the catalogue answer then, too,
 // from the types that it declares.
-std::optional<Graph> typed_for(const Lab& lab, const Wanted& on) {
+std::optional<Graph> typed_for(const Lab& lab, const ScanTargets& on) {
   try {
     return lab.typed();
   } catch (const Error& error) {
-    if (!on.devices.empty()) throw;
+    const bool is_users = error.kind() == ErrorKind::InvalidArgument && !lab.options().shapes.empty();
+    if (!on.devices.empty() || is_users || !is_misfit(error)) throw;
     show_note(
         cat("types are those that the file declares, since these sizes do not fit; give others with --shapes: ", error.what()));
     return std::nullopt;
@@ -90,11 +86,16 @@ std::optional<Graph> typed_for(const Lab& lab, const Wanted& on) {
 }  // namespace
 
 Outcome scan_command(const Options& options, nlohmann::json& result) {
+  if (!options.code.empty()) return scan_source_command(options, result);
+  if (options.model.empty()) fail(ErrorKind::InvalidArgument, "name a model, or the folder of its code with --source");
+  if (is_torch_file(options.model)) return scan_torch_command(options, result);
   const Catalog catalog;
-  const Wanted on = wanted(options.devices, catalog);
+  const ScanTargets on = scan_targets(options.devices, catalog);
   ScanResult found;
   found.memory = parse_bytes(options.memory, "--memory");
   found.link_bytes = parse_bytes(options.link, "--link");
+  if (found.link_bytes > 0 && (!options.nodes.empty() || !options.ops.empty()))
+    fail(ErrorKind::InvalidArgument, "--link is about the copies of a whole model; leave out --node and --op");
   const Lab lab(options);
   show_note(lab.note());
   result["model"] = model_json(lab.model(), nullptr);
@@ -111,9 +112,12 @@ Outcome scan_command(const Options& options, nlohmann::json& result) {
     add_versions(result, plan);
   }
   for (auto& platform : scan_catalog(nodes, catalog, on.platforms, scan_options)) found.platforms.push_back(std::move(platform));
+  if (!inferred && (found.memory > 0 || found.link_bytes > 0))
+    fail(ErrorKind::InvalidArgument, "--memory and --link need the sizes of values, which the shapes that were tried do not give; give others with "
+         "--shapes, or leave these flags out");
   if (inferred) found.facts = model_facts(lab.model().graph, typed, nodes);
   if (options.json || !options.html.empty()) result.update(found.to_json());
-  if (!options.html.empty()) result["scan"] = report_json(result);
+  if (!options.html.empty()) result["scan"] = scan_report_json(result);
   Outcome outcome;
   outcome.text = found.text();
   if (found.open_issues() > 0) {

@@ -6,7 +6,7 @@ import { statePill, stateOf } from './states';
 import { quoted } from './shell';
 import { reasonText, whyNot } from './sections/plan';
 import { verdictKind } from './sections/align';
-import { W, fill } from './words';
+import { W, fill, say } from './words';
 
 type Fact = [string, Node | string | null];
 
@@ -88,7 +88,7 @@ export class Card {
     this.root.replaceChildren(
       h('button', { type: 'button', class: 'close', onclick: () => this.close() }, W.close),
       h('h2', { id: 'card-title', class: 'name' }, name),
-      h('p', { class: 'note' }, [graph.op[node], graph.category[node], fill(W.node_of, { n: node + 1, all: graph.size })].filter(Boolean).join(' · ')),
+      h('p', { class: 'note' }, [graph.op[node], say(graph.category[node]), fill(W.node_of, { n: node + 1, all: graph.size })].filter(Boolean).join(' · ')),
       ...[places(page, node), refusalList(page, node), numbers(page, node), timing(page, node)].filter((part): part is HTMLElement => part !== null),
       h('section', {}, h('h3', {}, W.look_closer), doc.align ? command(`unmoor align ${model}${align} --node ${quoted(name)}`) : null, command(`unmoor run ${model}${target} --explain --node ${quoted(name)}`)),
       h('p', { class: 'steps' }, step(node - 1, W.previous), step(node + 1, W.next)));

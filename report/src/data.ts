@@ -50,6 +50,19 @@ export interface Cause {
   with?: string | null;
   hypotheses?: { id?: string; bits?: Raw; excess?: Raw }[];
 }
+export interface Plane {
+  rows?: Raw;
+  cols?: Raw;
+  axes?: number[][];
+  shape?: number[];
+  scale?: Raw;
+  data?: string;
+  row_mean?: Raw[];
+  col_mean?: Raw[];
+  hist?: Raw[];
+  verdict?: string;
+  pattern?: string[];
+}
 export interface Value {
   name?: string;
   node?: string | number;
@@ -59,6 +72,7 @@ export interface Value {
   entire?: Metrics;
   verdict?: string;
   cause?: Cause | null;
+  plane?: Plane | null;
 }
 export interface Run {
   runner?: string;
@@ -91,6 +105,7 @@ export interface Align {
   over?: Raw[];
   over_entire?: Raw[];
   excess?: Raw[];
+  excess_entire?: Raw[];
   floor_low?: Raw[];
   floor_high?: Raw[];
   baseline_entire?: Raw[];
@@ -99,6 +114,7 @@ export interface Align {
   first_divergent?: string | number | null;
   first_nonfinite?: string | number | null;
   values?: Value[];
+  planes_left_out?: Raw;
 }
 export interface Group {
   op?: string;
@@ -131,7 +147,7 @@ export interface Doc {
   align?: Align;
   bench?: { runs?: Run[]; ratios?: Ratio[]; warnings?: unknown[] };
   profile?: { ms?: Raw[]; groups?: Group[] };
-  doctor?: { devices?: Device[]; engines?: Device[]; pairs?: { a?: string; b?: string; verdict?: string; source?: string }[];
+  doctor?: { devices?: Device[]; engines?: Device[]; pairs?: { a?: string; b?: string; verdict?: string; source?: string; would?: string }[];
     libraries?: { name?: string; paths?: string[]; used?: string }[] };
 }
 
@@ -171,7 +187,8 @@ export function documentOf(json: string): Doc {
   if (doc.model) texts(doc.model, 'path', 'fingerprint');
   if (doc.align) {
     texts(doc.align, 'reference', 'target');
-    doc.align.values = records(doc.align.values).map((item: any) => ({ ...item, single: record(item.single), entire: record(item.entire), cause: causeOf(item.cause) }));
+    doc.align.values = records(doc.align.values).map((item: any) => ({ ...item, single: record(item.single), entire: record(item.entire), cause: causeOf(item.cause),
+      plane: typeof item.plane?.data === 'string' ? item.plane : null }));
   }
   if (doc.bench) doc.bench.runs = records(doc.bench.runs).map((item: any) => ({ ...item, runner: String(item.runner ?? '?'), warm: record(item.warm) }));
   if (doc.scan) doc.scan.platforms = records(doc.scan.platforms).map((item: any) => ({ ...item, name: String(item.name ?? '?') }));

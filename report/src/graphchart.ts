@@ -96,7 +96,8 @@ export function graphChart(graph: Graph, view: View, open: (node: number, from: 
     'aria-valuemax': graph.size, 'aria-valuenow': 1, 'aria-valuetext': W.no_cursor }, svg);
   const cursor = s('path', { class: 'cursor' });
   const selected = s('path', { class: 'selected' });
-  const total = chart.height + (chart.axis === false ? 0 : 20);
+  const named = graph.blocks.some((block) => block.name);
+  const total = chart.height + (chart.axis === false ? 0 : named ? 20 : 4);
   let frame: Frame | null = null;
   let pointer = false;
   let drawn = '';

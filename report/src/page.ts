@@ -2,6 +2,7 @@ import type { Doc, Graph } from './data';
 import { column } from './data';
 import { graphChart, type GraphChart } from './graphchart';
 import type { View } from './view';
+import { say } from './words';
 
 export type Role = 'target' | 'host' | 'third';
 
@@ -22,7 +23,7 @@ export class Page {
 
   reading(figure: string, otherwise: string): string {
     const text = this.doc.readings?.[figure];
-    return typeof text === 'string' && text ? text : otherwise;
+    return typeof text === 'string' && text ? say(text) : otherwise;
   }
 
   chart(chart: GraphChart): HTMLElement {
@@ -73,7 +74,7 @@ function limitsOf(page: Page): Limits {
   const align = page.doc.align ?? {};
   const size = page.graph.size;
   const excess = column(align.excess, size);
-  if (excess) return { kind: 'excess', single: excess, entire: null, fine: 3, bad: 10, edges: [1, 3, 10, 30, 100, 1000] };
+  if (excess) return { kind: 'excess', single: excess, entire: column(align.excess_entire, size), fine: 3, bad: 10, edges: [1, 3, 10, 30, 100, 1000] };
   return { kind: 'tolerance', single: column(align.over, size), entire: column(align.over_entire, size), fine: 1, bad: 10, edges: [0.3, 1, 10, 30, 100, 1000] };
 }
 

@@ -5,7 +5,7 @@ import { chromium } from 'playwright-core';
 import { pageFolder } from './folder.mjs';
 import { renderReport } from './render.mjs';
 
-export const startBrowser = () => chromium.launch({
+export const launch = () => chromium.launch({
   executablePath: process.env.CHROMIUM ?? '/usr/bin/chromium',
   args: ['--headless', '--no-sandbox', '--disable-gpu', '--disable-quic', '--no-first-run', '--disable-background-networking', '--disable-component-update', '--disable-sync'],
 });
@@ -13,7 +13,7 @@ export const startBrowser = () => chromium.launch({
 let number = 0;
 
 // Opens a document's page from disk and collects everything that goes wrong and everything that is asked for.
-export async function openPage(browser, data, { width = 1320, theme = 'light', script = true, hash = '', html = renderReport(data) } = {}) {
+export async function openPage(browser, data, { width = 1320, theme = 'light', script = true, hash = '', language = 'en', html = renderReport(data, language) } = {}) {
   const file = join(pageFolder(), `${number++}.html`);
   writeFileSync(file, html);
   const context = await browser.newContext({ viewport: { width, height: 900 }, colorScheme: theme, javaScriptEnabled: script });

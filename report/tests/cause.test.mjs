@@ -1,15 +1,10 @@
 // The cause card: what the worst node does instead, and how sure that is.
 import assert from 'node:assert/strict';
-import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { after, before, test } from 'node:test';
-import { openPage, startBrowser } from './browser.mjs';
+import { test } from 'node:test';
+import { openPage } from './browser.mjs';
 import { documents } from './documents.mjs';
+import { axeFindings, browser } from './shared.mjs';
 
-let browser;
-before(async () => (browser = await startBrowser()));
-after(() => browser.close());
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
 const rows = (place) => place.$$eval('.bars > li:not(.ticks)', (all) => all.map((row) => [row.querySelector('.label').textContent, row.querySelector('.value').textContent]));
 
 test('the card says the sentence, the advice, and the changes with the most evidence', async () => {
@@ -58,7 +53,7 @@ test('other causes are closed; ties and pairs are named together; missing number
 
 test('without a cause there is no card; what has the wrong type is none', async () => {
   const data = documents.causes();
-  data.align.values.forEach((value, i) => (value.cause = [null, 3, 'x', [], {}, { id: 4 }, undefined][i % 7]));
+  data.align.values.forEach((value, i) => (value.plane = value.cause = [null, 3, 'x', [], {}, { id: 4 }, undefined][i % 7]));
   const { page, errors, context } = await openPage(browser, data);
   assert.equal(await page.locator('.cause').count(), 0);
   assert.deepEqual(errors, []);
@@ -69,9 +64,7 @@ for (const theme of ['light', 'dark']) {
   test(`axe finds nothing on the card, ${theme}`, async () => {
     const { page, context } = await openPage(browser, documents.causes(), { theme });
     for (const summary of await page.$$('#align summary')) await summary.click();
-    await page.evaluate(axe);
-    const found = await page.evaluate(() => window.axe.run(document.querySelector('#align'), { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa'] }));
-    assert.deepEqual(found.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 150)).join(' | ')}`), []);
+    assert.deepEqual(await axeFindings(page, '#align', ['wcag2a', 'wcag2aa', 'wcag21aa']), []);
     await context.close();
   });
 }

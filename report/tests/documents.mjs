@@ -113,13 +113,28 @@ export function full({ blocks = 12, floor = false } = {}) {
       warnings: ['The clock fell by 6 % in 3 of 60 runs; those runs are kept.'] },
     profile: { ms, groups: [...new Set(g.op)].map((op) => ({ op, label: op, nodes: nodeOps(op), ms: nodeOps(op).reduce((sum, i) => sum + ms[i], 0) })) },
     doctor: { devices: [{ name: 'gpu:0', backend: 'gpu', state: 'ready', reason: '', check_ms: 3.1, versions: { driver: '24.1' } }, { name: 'ascend', backend: 'ascend', state: 'absent', reason: 'libascendcl.so was not found', check_ms: null, versions: {} }], engines: [],
-      pairs: [{ a: 'driver 24.1', b: 'toolkit 8.0', verdict: 'ok', source: 'vendor table' }], libraries: [{ name: 'libopencl.so', paths: ['/usr/lib/a', '/usr/lib/b'], used: '/usr/lib/a' }] },
+      pairs: [{ a: 'driver 24.1', b: 'toolkit 8.0', verdict: 'fits', source: 'vendor table' }], libraries: [{ name: 'libopencl.so', paths: ['/usr/lib/a', '/usr/lib/b'], used: '/usr/lib/a' }] },
     tools: [...['doctor', 'scan', 'align', 'bench', 'profile'].map((name) => ({ name, state: 'ran', command: `unmoor ${name} MODEL`, note: '' })),
       { name: 'tune', state: 'not run', command: 'unmoor tune models/vit_det_b16.onnx --on gpu:0', note: 'takes minutes' }, { name: 'regress', state: 'not run', command: 'unmoor regress record models/vit_det_b16.onnx', note: '' },
       { name: 'matrix', state: 'failed', command: 'unmoor matrix suite.toml', note: 'no suite given' }],
   };
   if (floor) Object.assign(data.align, { floor_low: column((i) => 1e-5 * (1 + i / n)), floor_high: column((i) => 9e-5 * (1 + 3 * i / n)), baseline_entire: column((i) => 4e-5 * (1 + 2 * i / n)), excess: over.map((x) => x * 8) });
-  return data;
+  if (n > 1000) data.align.values.forEach(({ single: one, entire: whole }) => [one, whole].forEach((metrics) => ['mean_abs', 'max_rel'].forEach((key) => delete metrics[key])));
+  return rounded(data);
+}
+
+// As tools write numbers: five digits.
+const rounded = (data) => JSON.parse(JSON.stringify(data, (_, value) => (typeof value === 'number' && !Number.isInteger(value) ? Number(value.toPrecision(5)) : value)));
+
+// The signed error of a tensor, by channel or of chance.
+function plane(rows, cols, systematic) {
+  const random = randomFrom(rows);
+  const mean = Array.from({ length: cols }, () => (systematic ? random() * 2 - 1 : 0));
+  const cells = Array.from({ length: rows * cols }, (_, i) => Math.round(127 * Math.max(-1, Math.min(1, mean[i % cols] + 0.3 * (random() - 0.5)))));
+  const hist = Array.from({ length: 33 }, () => 0);
+  cells.forEach((cell) => hist[Math.round((cell / 127 + 1) * 16)]++);
+  return { rows, cols, axes: [[0, 1], [2]], shape: [1, rows, cols * 3], scale: 4.9e-4, data: Buffer.from(Int8Array.from(cells).buffer).toString('base64'), row_mean: [], col_mean: mean, hist,
+    verdict: systematic ? 'systematic' : 'random', pattern: systematic ? ['78 % of the error\'s variance lies between places along axis 2.', '71 % of the errors are positive.'] : ['50 % of the errors are positive; neither place, value nor neighbours tell a fifth of their variance.'] };
 }
 
 // The tanh form of Gelu, with a tie and a pair on other nodes, and a cause without numbers.
@@ -130,6 +145,7 @@ function withCauses() {
   const cause = (id, more) => ({ id, text: 'The target computes GELU by tanh, though the model asks for erf.', advice: 'Set approximate to none, or ask the vendor for the erf form.', bits: 5120, excess: 0.92, also: [], with: null, hypotheses: hypotheses(id), ...more });
   data.align.values.filter((value) => value.op === 'Gelu').forEach((value, i) => {
     value.single.excess_e = 420 - 40 * i;
+    if (i < 2) value.plane = plane(i === 0 ? 128 : 12, i === 0 ? 256 : 20, i === 0);
     value.cause = [cause('gelu-tanh'), cause('bias-dropped', { also: ['bias-wrong', 'shift-by-mean'] }), cause('gelu-tanh+float16-sums', { id: 'gelu-tanh', with: 'float16-sums', text: 'The target computes GELU by tanh, and sums in float16.' }),
       { id: 'gelu-tanh', text: 'The target computes GELU by tanh.' }][i];
   });
@@ -181,6 +197,43 @@ function hostile() {
   return data;
 }
 
+// As tools write: every sentence is one of theirs.
+function spoken() {
+  const data = withCauses();
+  const n = data.graph.name.length;
+  data.sentence = "The model runs on gpu:0, but its numbers differ from 'blocks.0.mlp.act' on.";
+  data.verdict = 'blocked';
+  data.figures = [
+    { id: 'scan', value: `${n - 5} of ${n}`, label: 'of the nodes run there', note: `${n - 5} of ${n} on gpu:0`, state: 'warn' },
+    { id: 'align', value: '4.1e-03', label: 'error of the outputs, relative', note: 'more than rounding', state: 'bad' },
+    { id: 'bench', value: '14.1 ms', label: 'a warm run, median', note: 'gpu:0; the fastest is cpu with 9.4 ms', state: 'ok' },
+  ];
+  data.next = [
+    { text: "look at 'blocks.0.mlp.act', the first node whose numbers differ", command: 'unmoor align m.onnx --node blocks.0.mlp.act', effect: 'the cause of the first difference', see: 'align' },
+    { text: '4 nodes run on the host: GridSample (3), NonMaxSuppression', command: 'unmoor scan m.onnx --on gpu:0', effect: '3 to 7 days of work, fewer copies', see: 'scan' },
+  ];
+  data.answers = { scan: `gpu:0 takes ${n - 5} of ${n} nodes; 3 P0, 1 P1, 1 P2. 3 platforms stand beside it.`, plan: `${n} steps after fusing, 4 on the host, 5 copies of 2.5 MB.`, align: "No: they first part at 'blocks.0.mlp.act'.",
+    bench: 'A warm run, median: gpu:0 14.1 ms, cpu 9.4 ms.', profile: `12.3 ms in ${n} steps, measured one by one.`, doctor: '2 devices are ready here; each ran an operator and was checked.' };
+  data.readings = {};
+  data.scan.nodes.forEach((row) => Object.assign(row, { detail: row.detail && 'no kernel for GridSample', advice: row.advice && 'the host runs it; a kernel for the device would save the copies' }));
+  data.scan.categories.forEach((category) => (category.alternative = 'the host'));
+  const names = { 'matrix product': 'matmul', image: 'sampling', 'dynamic shape': 'dynamic output', normalization: 'norm', convolution: 'conv' };
+  data.graph.category = data.graph.category.map((name) => names[name] ?? name);
+  data.scan.categories.forEach((category) => (category.name = names[category.name] ?? category.name));
+  data.plan.refusals.forEach((all) => all.forEach((one) => (one.detail = `no kernel for GridSample`)));
+  data.align.metrics = ['kernel alone', 'whole run'];
+  data.align.heat = data.align.heat.slice(0, 2);
+  data.align.values.forEach((value) => value.cause && Object.assign(value.cause, { text: 'The target computes GELU by the other of its two forms: tanh where the model asks for erf.', advice: "Re-export the model with the form that the target computes, or set the target's exact GELU." }));
+  data.bench.warnings = ['runs of gpu:0 spread by 6 % of their mean', 'runs of different files were not measured in turns: a ratio is of one file'];
+  data.doctor.devices[1].reason = 'it was not found';
+  data.doctor.pairs = [{ a: 'driver 24.1', b: 'toolkit 8.0', verdict: 'fits', source: 'vendor table' }, { a: 'driver 24.1', b: 'toolkit 9.0', verdict: 'does not', source: 'vendor table', would: 'toolkit 8.0' }];
+  data.tools = [{ name: 'tune', state: 'not run', command: '', note: 'this version of Unmoor does not have it' }, { name: 'journal', state: 'failed', command: '', note: 'it was not found' }];
+  data.sources = [{ file: 'a.json', tool: 'migrate', machine: 'Example 9000, 8 cores', date: '2026-01-09 10:20 UTC', shown: 'scan, align and bench', left_out: 'doctor (b.json is newer)' }];
+  data.notes = ['The verdict is that of a.json; doctor is from elsewhere and may say otherwise.'];
+  data.command = 'unmoor migrate m.onnx --to gpu:0';
+  return data;
+}
+
 function empty(value) {
   if (Array.isArray(value)) return [];
   if (value && typeof value === 'object') return Object.fromEntries(Object.entries(value).map(([key, item]) => [key, empty(item)]));
@@ -199,5 +252,5 @@ function oneNode() {
 export const documents = {
   full: () => full(), floor: () => full({ floor: true }), large: () => full({ blocks: 200 }), 'one node': oneNode, nothing: () => ({}), 'empty lists': () => empty(full()),
   'not finite': lost, hostile, scan: () => ({ ...only('scan', 'answers'), answers: { scan: 'Yes.' } }), align: () => ({ ...only('align'), graph: undefined }), 'align with graph': () => only('align'),
-  causes: withCauses, bench: () => only('bench'), plan: () => only('plan'), profile: () => only('profile'), doctor: () => only('doctor'),
+  causes: withCauses, spoken, bench: () => only('bench'), plan: () => only('plan'), profile: () => only('profile'), doctor: () => only('doctor'),
 };

@@ -1,15 +1,10 @@
 // What a reader does: keys, node card, zoom, theme, tables, paper.
 import assert from 'node:assert/strict';
 import { readFileSync } from 'node:fs';
-import { createRequire } from 'node:module';
-import { after, before, test } from 'node:test';
-import { openPage, startBrowser } from './browser.mjs';
+import { test } from 'node:test';
+import { openPage } from './browser.mjs';
 import { documents } from './documents.mjs';
-
-let browser;
-before(async () => (browser = await startBrowser()));
-after(() => browser.close());
-const axe = readFileSync(createRequire(import.meta.url).resolve('axe-core/axe.min.js'), 'utf8');
+import { axeFindings, browser } from './shared.mjs';
 
 test('keys move the cursor, open a node, step and close', async () => {
   const { page, errors, context } = await openPage(browser, documents.full());
@@ -33,6 +28,22 @@ test('keys move the cursor, open a node, step and close', async () => {
   await page.keyboard.press('End');
   assert.match(await chart.getAttribute('aria-valuetext'), /^post\.nms/);
   assert.deepEqual(errors, []);
+  await context.close();
+});
+
+test('keys alone lead from the top of the page to a node card and back', async () => {
+  const { page, context } = await openPage(browser, documents.full());
+  const focused = () => page.evaluate(() => document.activeElement?.className ?? '');
+  for (let i = 0; i < 40 && (await focused()) !== 'chart'; i++) await page.keyboard.press('Tab');
+  assert.equal(await focused(), 'chart');
+  await page.keyboard.press('ArrowRight');
+  await page.keyboard.press('Enter');
+  assert.equal(await page.innerText('#card-title'), 'pre.resize');
+  assert.match(await focused(), /card/);
+  await page.keyboard.press('Tab');
+  assert.ok(await page.evaluate(() => document.activeElement.closest('.card') !== null), 'the card is next');
+  await page.keyboard.press('Escape');
+  assert.equal(await focused(), 'chart');
   await context.close();
 });
 
@@ -63,6 +74,41 @@ test('z and a block name zoom every chart', async () => {
   assert.match(await page.getAttribute('#plan .chart', 'aria-valuetext'), /^blocks\.5\./);
   await page.keyboard.press('z');
   assert.equal(await page.$$eval('.chart .back', (all) => all.length), 0);
+  await context.close();
+});
+
+test('what the host runs by choice is half tone, and what was refused is not', async () => {
+  const { page, context } = await openPage(browser, documents.full());
+  const tones = await page.$$eval('#glance .marks path[fill="var(--host)"]', (all) => all.map((path) => path.getAttribute('opacity')));
+  assert.deepEqual(tones.sort(), ['0.5', null].sort());
+  await context.close();
+});
+
+test('devices that are absent for one reason are one row, and none is said to have been checked', async () => {
+  const data = documents.doctor();
+  data.doctor.devices = ['cuda', 'hip'].map((name) => ({ name, state: 'absent', reason: 'no backend', check_ms: 0 })).concat({ name: 'cpu', state: 'ready', check_ms: 0.2 });
+  const { page, context } = await openPage(browser, data);
+  const rows = (await page.$$eval('#doctor .plainlist', ([list]) => [...list.children].map((row) => row.textContent))).filter((row) => /cuda|cpu/.test(row));
+  assert.equal(rows.length, 2);
+  assert.match(rows[0], /cuda hip .*no backend$/);
+  assert.match(rows[1], /checked in 0\.2 ms/);
+  await context.close();
+});
+
+test('the target is the first column, wherever it stands among the platforms', async () => {
+  const data = documents.scan();
+  data.scan.platforms.push(data.scan.platforms.shift());
+  const { page, context } = await openPage(browser, data);
+  assert.match(await page.innerText('.coverage thead th:nth-child(3)'), /^gpu · target/);
+  await context.close();
+});
+
+test('an answer that is the sentence is not said twice', async () => {
+  const data = documents.scan();
+  data.sentence = data.answers.scan;
+  const { page, context } = await openPage(browser, data);
+  assert.equal(await page.locator('.answer').count(), 0);
+  assert.equal(await page.innerText('h1'), 'Yes.');
   await context.close();
 });
 
@@ -126,9 +172,7 @@ test('it prints', async () => {
 for (const theme of ['light', 'dark']) {
   test(`axe finds nothing, ${theme}`, async () => {
     const { page, context } = await openPage(browser, documents.full(), { theme, hash: '#node=blocks.0.mlp.act' });
-    await page.evaluate(axe);
-    const found = await page.evaluate(() => window.axe.run(document, { runOnly: ['wcag2a', 'wcag2aa', 'wcag21aa', 'best-practice'] }));
-    assert.deepEqual(found.violations.map((v) => `${v.id}: ${v.nodes.slice(0, 3).map((n) => n.html.slice(0, 150)).join(' | ')}`), []);
+    assert.deepEqual(await axeFindings(page), []);
     await context.close();
   });
 }

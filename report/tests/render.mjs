@@ -1,5 +1,6 @@
 // The same page as render_report in C++ makes, for tests without a C++ build. A golden file keeps the two alike.
 import { readFileSync } from 'node:fs';
+import { Phrases, spokenHead, spokenWords } from './phrases.mjs';
 
 const read = (path) => readFileSync(new URL(`../${path}`, import.meta.url), 'utf8');
 const escapes = { '&': '&amp;', '<': '&lt;', '>': '&gt;', '"': '&quot;', "'": '&#39;' };
@@ -62,7 +63,7 @@ export function viewOf(data, words) {
     const tool = tools.find((item) => item.name === id) ?? {};
     const failed = tool.state === 'failed';
     const shown = text(object(data.states)[id]) || (failed ? 'bad' : text(figure.state));
-    return { id, question, state: state(shown), state_word: words.states[state(shown)], answer: text(answers[id]), missing: '', command: '',
+    return { id, question, state: state(shown), state_word: words.states[state(shown)], answer: text(answers[id]) === text(data.sentence) ? '' : text(answers[id]), missing: '', command: '',
       key: failed ? words.page.failed : text(figure.value) || text(tool.note) };
   };
   const present = (id) =>
@@ -91,13 +92,18 @@ export function viewOf(data, words) {
   };
 }
 
-export function renderReport(data) {
-  const words = JSON.parse(read('words.json'));
-  const view = viewOf(data, words);
+const own = JSON.parse(read('words.json'));
+
+export function renderReport(data, language = 'en') {
+  const words = language === 'en' ? own : JSON.parse(read(`words.${language}.json`));
+  const foreign = language === 'en' ? null : new Phrases(own, words);
+  const view = viewOf(foreign ? spokenHead(data, foreign) : data, words);
   view.csp = read('dist/report.csp').trim();
   view.css = read('dist/report.css');
   view.js = read('dist/report.js');
-  view.json = JSON.stringify(data).replace(/</g, '\\u003c');
+  const safe = (value) => JSON.stringify(value).replace(/</g, '\\u003c');
+  view.json = safe(data);
+  view.other_words = foreign ? safe(spokenWords(data, words, foreign)) : '';
   return fill(read('template.html'), view);
 }
 

@@ -1,10 +1,12 @@
 """`align` names the node where a planted defect begins. The reference is a dump of the model before it was changed."""
 import json
+import subprocess
 import sys
 import unittest
 from pathlib import Path
 
 import numpy as np
+import onnx
 
 sys.path.insert(0, str(Path(__file__).resolve().parent.parent / "support"))
 import models
@@ -70,6 +72,56 @@ class Defects(ProgramTest):
         self.assertLess(cause["excess"], 3)
         self.assertGreater(cause["bits"], 30)
         self.assertEqual(cause["hypotheses"][0]["id"], "gelu-tanh")
+
+    def test_each_finding_is_written_to_be_run_again(self):
+        """Under ONNX Runtime and here: what align says of the node must be there, and the words of the error with it."""
+        asked = models.block(self.folder / "asked.onnx", gelu="none")
+        computed = models.block(self.folder / "computed.onnx", gelu="tanh")
+        self.run_tool("run", computed, "--on", "cpu", "--no-fuse", "--dump", self.folder / "engine", *RANGE)
+        out = self.folder / "findings"
+        found = self.run_tool("align", asked, "--target", self.folder / "engine", *RANGE, "--reproductions", out, status=1)
+        off = [each for each in found["values"] if each["verdict"] in ("differ", "suspicious") and each["single"]]
+        self.assertTrue(off)
+        value = next(each for each in off if each["node"] == "block1.act")
+        self.assertTrue(value["pattern"]["text"].startswith(("systematic: ", "random: ")), value["pattern"])
+        folder = Path(value["replay"]["folder"])
+        self.assertEqual(folder.parent, out)
+        model = onnx.load(str(folder / "model.onnx"))
+        self.assertEqual([(each.op_type, each.name) for each in model.graph.node], [("Gelu", "block1.act")])
+        here, plain = value["replay"]["commands"]
+        self.assertEqual(unmoor(*here.split()[1:]).status, 0)
+        done = subprocess.run([sys.executable, *plain.split()[1:]], capture_output=True, text=True, check=True)
+        self.assertLess(float(done.stdout.split()[-1]), 1e-5, done.stdout)
+        self.run_tool("align", asked, "--target", self.folder / "engine", *RANGE, "--reproductions", out, status=2)
+
+    def test_without_a_finding_nothing_is_written(self):
+        path = models.block(self.folder / "m.onnx", gelu="none")
+        self.run_tool("align", path, "--target", "cpu", *RANGE, "--reproductions", self.folder / "findings")
+        self.assertFalse((self.folder / "findings").exists())
+
+    def test_a_reference_that_ran_another_model_is_no_cause_of_the_target(self):
+        dump = self.dump()
+        found = self.changed(dump, "cpu", gelu="tanh")
+        value = next(each for each in found["values"] if each["node"] == "block1.act")
+        self.assertIsNone(value["cause"])
+        self.assertIn("the target computes what the model says; the reference does not", value["note"])
+
+    def test_why_a_cause_is_not_named_is_said(self):
+        asked = models.block(self.folder / "asked.onnx", gelu="none")
+        self.run_tool("run", asked, "--on", "cpu", "--no-fuse", "--dump", self.folder / "engine", *RANGE)
+        manifest = json.loads((self.folder / "engine" / "manifest.json").read_text())
+        for each in manifest["values"]:
+            path = self.folder / "engine" / each["file"]
+            value = np.load(path)
+            if value.dtype == np.float32:
+                np.save(path, value * np.float32(1.37))
+        found = self.run_tool("align", asked, "--target", self.folder / "engine", *RANGE, status=1)
+        off = [each for each in found["values"] if each["single"] and each["single"]["verdict"] == "differ"]
+        self.assertGreaterEqual(len(off), 6)
+        for each in off:
+            self.assertTrue(each["cause"] or "unexplained" in each["note"] or "no cause is looked for" in each["note"], each)
+        self.assertTrue(any("only the first 5" in each["note"] for each in off))
+        self.assertTrue(any("unexplained: none of" in each["note"] for each in off))
 
     def test_gelu_chain_in_tanh_form_is_the_first_divergent_node(self):
         dump = self.dump(gelu="erf-chain")
@@ -142,6 +194,14 @@ class Dumps(ProgramTest):
         self.assertGreaterEqual(len(alone), 8)
         excesses = [each["single"]["excess_e"] for each in alone if each["single"]["excess_e"] is not None]
         self.assertTrue(excesses and max(excesses) < 2, excesses)
+
+    def test_a_dump_can_be_narrowed_to_nodes_and_operators(self):
+        for narrow, key in ((["--node", "block0.norm"], "node"), (["--op", "MatMul"], "op")):
+            found = self.run_tool("align", self.model, "--target", self.folder / "dump", *RANGE, *narrow)
+            alone = [each for each in found["values"] if each["single"]]
+            self.assertEqual({each[key] for each in alone}, {narrow[1]})
+            self.assertEqual({each["verdict"] for each in found["values"] if not each["single"]}, {"hidden"})
+        self.run_tool("align", self.model, "--target", self.folder / "dump", *RANGE, "--node", "nobody", status=2)
 
     def test_a_value_of_fewer_bits_is_the_first_that_differs(self):
         _, before = self.judged(0)

@@ -52,6 +52,25 @@ class Files(unittest.TestCase):
                 if key in content:
                     self.assertTrue((DATA / f"{content[key]}.json").is_file(), path.name)
 
+    def test_operators_carry_domains_and_not_words_about_them(self):
+        for path in files():
+            content = json.loads(path.read_text())
+            if content["vocabulary"] != "onnx":
+                continue
+            for op in content["ops"]:
+                self.assertRegex(op, r"^([a-z][a-z0-9]*(\.[a-z0-9]+)+:)?\w+$", path.name)
+                if op.split(":")[-1].startswith("QLinear") and op not in ("QLinearConv", "QLinearMatMul"):
+                    self.assertTrue(op.startswith("com.microsoft:"), (path.name, op))
+
+    def test_constants_of_quantised_operators_are_their_weights_scales_and_zero_points(self):
+        ops = json.loads((DATA / "ort-nnapi@1.25.0.json").read_text())["ops"]
+        constants = {op: sorted(i for limit in ops[op][0]["limits"] for i in limit.get("constant", []))
+                     for op in ("QLinearConv", "QLinearMatMul", "com.microsoft:QLinearAdd", "com.microsoft:QLinearSigmoid")}
+        self.assertEqual(constants["QLinearConv"], [1, 2, 3, 4, 5, 6, 7, 8])
+        for op in ("QLinearMatMul", "com.microsoft:QLinearAdd"):
+            self.assertEqual(constants[op], [1, 2, 4, 5, 6, 7], op)  # Not input 3, the second operand.
+        self.assertEqual(constants["com.microsoft:QLinearSigmoid"], [1, 2, 3, 4])
+
 
 class Command(ProgramTest):
     def test_list_names_every_file(self):

@@ -1,4 +1,4 @@
-"""Counts states of nodes from data/catalog alone, written without a look at the program: for platforms of ONNX operators."""
+"""Counts states of nodes from data/catalog alone, written without a look at the program."""
 import json
 from collections import Counter
 from pathlib import Path
@@ -96,4 +96,65 @@ def count(model, platform):
         else:
             taken = any(kernel_takes(kernel, facts, node, opset, types, constants) for kernel in facts["ops"][name])
             result[TAKEN if taken else REFUSED] += 1
+    return result
+
+
+# Platforms of ATen operators: the calls that stand for an operator, each asked by itself.
+BAD = {"native": 0, "constrained": 1, "unknown": 2, "fallback": 3, "unsupported": 4}
+GROUP = {"native": TAKEN, "constrained": TAKEN, "unknown": UNKNOWN, "fallback": REFUSED, "unsupported": REFUSED}
+
+
+class Calls:
+    """What a platform, the file that it is like and the one that it is the same as say of a call."""
+
+    def __init__(self, name):
+        self.files = [json.loads((DATA / f"{name}.json").read_text())]
+        while (link := self.files[-1].get("same_as") or self.files[-1].get("like")):
+            self.files.append(json.loads((DATA / f"{link}.json").read_text()))
+        first = self.files[0]
+        self.absent, self.static_graph = first["absent"], first.get("static_graph", False)
+        if "same_as" in first:
+            self.absent = self.files[1]["absent"]
+
+    def state(self, call, dtypes, wanted, alone):
+        op, _, overload = call.partition(".")
+        for file in self.files:
+            if op not in file["ops"]:
+                continue
+            answer = file["ops"][op].get(overload)
+            if answer is None:
+                return "unknown"
+            if answer[0] == "native" and len(answer) > 2 and wanted and wanted not in (types := file["types"][answer[2]]):
+                return "constrained" if not alone and any(each in types for each in dtypes) else "unsupported"
+            return answer[0]
+        return self.absent
+
+
+def data_dtype(dtypes, made):
+    """The type of a node's data: of floating inputs, if there are any, the result's or the first."""
+    floating = [each for each in dtypes if each.startswith(("float", "bfloat", "complex"))]
+    pool = floating or dtypes
+    return made if made in pool else pool[0] if pool else None
+
+
+def count_calls(model, platform):
+    """As count, for a platform of ATen operators."""
+    calls, forms = Calls(platform), json.loads((DATA / "onnx_aten.json").read_text())["ops"]
+    typed, result = Typed(model), Counter()
+    for node, types, _ in typed.nodes:
+        name = node.op_type if node.domain in ("", "ai.onnx") else f"{node.domain}:{node.op_type}"
+        form = forms.get(name)
+        if form is None:
+            result[UNKNOWN] += 1
+            continue
+        dtypes = [types[each][0] for each in node.input if each in types]
+        wanted = data_dtype(dtypes, types.get(node.output[0], (None,))[0] if node.output else None)
+        always, sometimes = form.get("calls", []), form.get("sometimes", [])
+        alone = len(always) + len(sometimes) == 1
+        states = ["constrained" if form.get("control_flow") and calls.static_graph else "native"]
+        states += [calls.state(each, dtypes, wanted, alone) for each in always]
+        maybe = [calls.state(each, dtypes, wanted, alone) for each in sometimes]
+        if always or any(BAD[each] <= 1 for each in maybe):
+            maybe = ["constrained" if BAD[each] > 1 else each for each in maybe]
+        result[GROUP[max([*states, *maybe], key=BAD.get)]] += 1
     return result

@@ -58,10 +58,11 @@ SCAN = {"platforms": [{"name": TEXT, "version": TEXT, "nodes": COUNT, "effort_da
                    "priority": {"P0", "P1", "P2", ""}}]}
 METRICS = {**dict.fromkeys(["max_abs", "mean_abs", "max_rel", "mean_rel", "cosine", "rel_l2", "rmse", "nmse", "sqnr_db", "ulp_max", "ulp_mean",
                             "frac_over", "bias", "kl", "frac_over_1e-3"], NUMBER),
-           **dict.fromkeys(["excess_e", "excess_p", "shrink", "smooth", "edge"], (NUMBER, None))}
+           **dict.fromkeys(["excess_e", "excess_p", "shrink", "smooth", "edge", "excess"], (NUMBER, None))}
 MISFIT = {"problem": TEXT, "excess_e": None, "excess_p": None}  # Shapes or kinds differ.
 VALUE = {"name": TEXT, "node": TEXT, "op": TEXT, "dtype": DTYPES, "single": (METRICS, MISFIT, None), "entire": (METRICS, MISFIT, None),
-         "verdict": {"match", "explained", "suspicious", "differ", "undefined", "hidden"}, "cause": (None, dict)}
+         "verdict": {"match", "explained", "suspicious", "differ", "undefined", "hidden"}, "cause": (None, dict),
+         "pattern": (None, {"fired": [TEXT], "text": TEXT}), "replay": (None, {"folder": TEXT, "commands": [TEXT]})}
 ALIGN = {"verdict": {"match", "explained", "differ"}, "first_divergent": (TEXT, None), "first_nonfinite": (TEXT, None),
          "outputs": [VALUE], "values": [VALUE]}
 BENCH = {"runs": [{"runner": TEXT, "threads": COUNT, "batch": COUNT, "load_ms": NUMBER, "prepare_ms": NUMBER, "first_ms": NUMBER,

@@ -106,6 +106,37 @@ class Exact(ProgramTest):
         self.assertEqual(found["failed"], 0)
 
 
+class Amx(ProgramTest):
+    def setUp(self):
+        super().setUp()
+        model = models.ModelBuilder()
+        weights = np.random.default_rng(1).standard_normal((128, 128)).astype(np.float32)
+        model.node("MatMul", "product", ["x", model.constant("w", weights)])
+        self.model = model.save(self.folder / "m.onnx", {"x": (models.FLOAT, [128, 128])}, {"product_out": (models.FLOAT, [128, 128])})
+        devices = {each["name"]: each for each in self.run_tool("doctor")["devices"]}
+        self.amx = devices["cpu"]["versions"]["amx"]
+
+    def test_it_is_on_or_every_tool_says_why_not(self):
+        placed = self.run_tool("run", self.model)["plan"]["placements"][0]
+        shown = " ".join(unmoor("run", self.model, "--kernels").out.split())
+        if self.amx == "on":
+            self.assertEqual(placed["kernel"], "cpu.matmul.f32x6")
+            return
+        self.assertTrue(self.amx.startswith("off: "), self.amx)
+        reason = self.amx.removeprefix("off: ")
+        self.assertEqual(placed["refusals"][0], {"device": "cpu", "kernel": "cpu.matmul.f32x6", "reason": "device-feature", "detail": reason})
+        self.assertEqual(placed["kernel"], "cpu.matmul.packed")
+        self.assertIn(f"not cpu.matmul.f32x6: device-feature: {reason}", shown)
+        self.assertIn(f"amx off: {reason}", unmoor("doctor").out)
+
+    def test_two_flags_switch_it_off(self):
+        for arguments in (["--exact"], ["--set", "cpu.amx=off"]):
+            shown = unmoor("run", self.model, "--kernels", *arguments).out
+            self.assertNotIn("f32x6", shown)
+            self.assertIn("cpu.matmul.packed", shown)
+        self.assertIn("not on or off", self.run_tool("run", self.model, "--set", "cpu.amx=maybe", status=2)["reason"])
+
+
 class Kernels(ProgramTest):
     def test_a_plan_says_why_not_each_other_kernel(self):
         placed = self.run_tool("run", models.relu(self.folder / "r.onnx"))["plan"]["placements"][0]

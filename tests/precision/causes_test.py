@@ -37,6 +37,7 @@ class Causes(unittest.TestCase):
 
     def test_every_id_has_plants_and_each_kind_is_named(self):
         self.assertEqual(sorted(IDS), sorted(sown.PLANTS))
+        effective = {}
         for cause, generators in sown.PLANTS.items():
             plants = [make(np.random.default_rng([11, k, *cause.encode()])) for k, make in enumerate(generators)]
             for plant, answer in self.ask(plants, cause):
@@ -44,7 +45,9 @@ class Causes(unittest.TestCase):
                     self.assertNotIn("error", answer)
                     self.assertFalse(answer["untried"])
                     if bench.has_effect(answer):
+                        effective[cause] = effective.get(cause, 0) + 1
                         self.assertTrue(bench.is_named(plant, answer), answer)
+        self.assertEqual(sorted(set(IDS) - set(effective)), [], "no plant of these had an effect")
 
     def test_nothing_fires_on_nodes_as_onnx_runtime_computes_them(self):
         for plant, answer in self.ask(sown.clean_cases(7, 2), "clean"):

@@ -10,6 +10,8 @@
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/causes/cause.h"
 #include "unmoor/workbench/causes/score.h"
+#include "unmoor/workbench/judge.h"
+#include "unmoor/workbench/noise/model_noise.h"
 #include "unmoor/workbench/reproduction.h"
 
 namespace unmoor {
@@ -69,6 +71,26 @@ void reproduce(const std::string& folder, const std::string& out, bool from_file
   std::cout << json{{"as_in_file", made.as_in_file}, {"why_not", made.why_not}} << std::endl;
 }
 
+// What align says of the target as a kernel's result: its verdict, and whether the error has a pattern.
+void add_judgement(const std::string& folder, const Given& given, const Tensor& target, json& line) {
+  NamedData inputs;
+  for (const ValueId id : given.model->graph.inputs()) {
+    const std::string& name = given.model->graph.value(id).name;
+    inputs[name] = given.values.at(name);
+  }
+  const ModelGraph graph(given.model->graph, inputs);
+  const auto region = graph.region({given.model->graph.output_names().at(0)}, inputs);
+  if (!region) fail(ErrorKind::InvalidModel, folder, ": nothing makes its output");
+  const std::vector<Data> exact = exact_results(*region);
+  const std::vector<Data> found{target};
+  const Judgement judged = judge_kernel(&*region, given.call->node.op, exact, found, {.always_floor = true}).at(0);
+  line["verdict"] = name(judged.verdict);
+  line["e"] = judged.metrics.excess_e ? json(*judged.metrics.excess_e) : json();
+  line["p"] = judged.metrics.excess_p ? json(*judged.metrics.excess_p) : json();
+  const auto pattern = error_pattern(*region, 0, target, 0);
+  line["pattern"] = pattern ? json(pattern->fired) : json();
+}
+
 json named(const std::string& folder) {
   const Given given = read_folder(folder);
   const OpCall& call = *given.call;
@@ -87,6 +109,7 @@ json named(const std::string& folder) {
   } else {
     line["mismatches"] = target.elements();
   }
+  add_judgement(folder, given, target, line);
   line["cause"] = search.cause ? json(search.cause->id) : json();
   if (search.cause) {
     line["also"] = search.cause->also;

@@ -73,6 +73,14 @@ def mystery(path):
     return model.save(path, {"x": (FLOAT, [2, 4])}, {"last_out": (FLOAT, [2, 4])})
 
 
+def misfit(path):
+    """An addition of shapes that do not fit, before a Slice whose bounds are inputs: no types can be inferred."""
+    model = ModelBuilder()
+    added = model.node("Add", "added", ["x", model.constant("four", np.ones(4, np.float32))])
+    model.node("Slice", "part", [added, "starts", "ends"])
+    return model.save(path, {"x": (FLOAT, [2, 3]), "starts": (INT64, [1]), "ends": (INT64, [1])}, {"part_out": (FLOAT, ["a", "b"])})
+
+
 def data_dependent(path):
     """Two nodes whose output shapes only the data tells, behind ordinary ones."""
     model = ModelBuilder()

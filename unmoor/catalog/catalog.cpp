@@ -43,22 +43,6 @@ bool fits(std::string_view version, std::string_view wanted) {
   return version.size() == wanted.size() || version[wanted.size()] == '.' || version[wanted.size()] == '-';
 }
 
-int badness(Claim claim) {
-  switch (claim) {
-    case Claim::Native:
-      return 0;
-    case Claim::Constrained:
-      return 1;
-    case Claim::Unknown:
-      return 2;
-    case Claim::Fallback:
-      return 3;
-    case Claim::Unsupported:
-      return 4;
-  }
-  return 4;
-}
-
 }  // namespace
 
 bool older_version(std::string_view a, std::string_view b) {
@@ -103,16 +87,17 @@ Catalog::Catalog(const std::string& folder) {
     const size_t at = file.name.find('@');
     if (at != std::string::npos) items_.push_back({file.name.substr(0, at), file.name.substr(at + 1), false, false});
   }
+  std::vector<std::pair<std::string, std::shared_ptr<const Facts>>> own;
   for (const auto& path : files_in(folder)) {
     auto facts = Facts::adopt(read_file(path.string()), path.string());
     const std::string facts_name = facts->name();
     const auto same = [&](const CatalogItem& item) {
       return item.platform == facts->header().platform && item.version == facts->header().version;
     };
-    std::erase_if(files_, [&](const File& file) { return file.name == facts_name; });
     std::erase_if(items_, same);
     items_.push_back({facts->header().platform, facts->header().version, false, true});
-    files_.push_back({facts_name, {}, std::move(facts)});
+    files_.insert(files_.begin(), {facts_name, {}, facts});
+    own.emplace_back(path.string(), std::move(facts));
   }
   std::ranges::sort(items_, [](const CatalogItem& a, const CatalogItem& b) {
     if (a.platform != b.platform) return a.platform < b.platform;
@@ -120,6 +105,23 @@ Catalog::Catalog(const std::string& folder) {
     return older_version(b.version, a.version);
   });
   for (size_t i = 1; i < items_.size(); ++i) items_[i].older = items_[i].platform == items_[i - 1].platform;
+  for (const auto& [path, facts] : own) check_links(*facts, path);
+}
+
+void Catalog::check_links(const Facts& facts, const std::string& from) const {
+  const FactsHeader& header = facts.header();
+  const auto check = [&](const char* key, const std::string& link) {
+    if (link.empty() || item_for(link) != nullptr) return;
+    std::string versions;
+    for (const auto& item : items_) {
+      if (item.platform == link.substr(0, link.find('@'))) versions += fmt::format("{}{}", versions.empty() ? "" : ", ", item.version);
+    }
+    fail(ErrorKind::InvalidModel, from, ": '", key, "' is '", link, "', which the catalogue lacks",
+         versions.empty() ? "" : fmt::format("; of that platform it has {}", versions), " (see unmoor catalog list)");
+  };
+  check("like", header.like);
+  check("same_as", header.same_as);
+  check("fallback", header.fallback);
 }
 
 bool Catalog::has(std::string_view platform) const {
@@ -128,9 +130,28 @@ bool Catalog::has(std::string_view platform) const {
                            [](const CatalogItem& item) { return std::string_view(item.platform); }) != items_.end();
 }
 
-std::shared_ptr<const Facts> Catalog::open(std::string_view name) const {
+const CatalogItem* Catalog::item_for(std::string_view platform) const {
+  const size_t at = platform.find('@');
+  const std::string_view wanted = at == std::string_view::npos ? std::string_view() : platform.substr(at + 1);
+  const CatalogItem* newest = nullptr;
+  for (const CatalogItem& item : items_) {
+    if (item.platform != platform.substr(0, at)) continue;
+    if (item.version == wanted) return &item;
+    const bool is_meant = at == std::string_view::npos || (!wanted.empty() && fits(item.version, wanted));
+    if (newest == nullptr && is_meant) newest = &item;
+  }
+  return newest;
+}
+
+std::shared_ptr<const Facts> Catalog::linked(const Facts& from, std::string_view link) const {
+  const CatalogItem* const item = link.empty() ? nullptr : item_for(link);
+  return item == nullptr ? nullptr : open(item->platform + "@" + item->version, &from);
+}
+
+std::shared_ptr<const Facts> Catalog::open(std::string_view name, const Facts* except) const {
   const std::scoped_lock lock(mutex_);
-  const auto file = std::ranges::find(files_, name, [](const File& each) { return std::string_view(each.name); });
+  const auto file = std::ranges::find_if(
+      files_, [&](const File& each) { return each.name == name && (except == nullptr || each.facts.get() != except); });
   if (file == files_.end()) return nullptr;
   if (file->facts == nullptr) file->facts = Facts::open(file->text, file->name);
   return file->facts;
@@ -139,10 +160,10 @@ std::shared_ptr<const Facts> Catalog::open(std::string_view name) const {
 std::shared_ptr<const Facts> Catalog::find(std::string_view platform) const {
   const size_t at = platform.find('@');
   const std::string_view wanted = at == std::string_view::npos ? std::string_view() : platform.substr(at + 1);
+  if (const CatalogItem* const item = item_for(platform)) return open(item->platform + "@" + item->version);
   std::string versions;
   for (const auto& item : items_) {
     if (item.platform != platform.substr(0, at)) continue;
-    if (at == std::string_view::npos || (!wanted.empty() && fits(item.version, wanted))) return open(item.platform + "@" + item.version);
     versions += fmt::format("{}{}", versions.empty() ? "" : ", ", item.version);
   }
   if (!versions.empty())
@@ -160,9 +181,9 @@ std::pair<std::shared_ptr<const Facts>, json> Catalog::entry(const Facts& facts,
   const Facts* here = &facts;
   for (int depth = 0; depth < deepest_link; ++depth) {
     if (json found = here->entry(op); !found.is_null()) return {at, std::move(found)};
-    if (here->header().like.empty()) break;
-    at = open(here->header().like);
-    if (at == nullptr) break;
+    auto next = linked(*here, here->header().like);
+    if (next == nullptr) break;
+    at = std::move(next);
     here = at.get();
   }
   return {nullptr, json()};
@@ -170,8 +191,10 @@ std::pair<std::shared_ptr<const Facts>, json> Catalog::entry(const Facts& facts,
 
 CatalogAnswer Catalog::answer(const Facts& facts, const CatalogQuestion& question) const {
   CatalogAnswer found = own_answer(facts, question, 0);
-  if (found.claim != Claim::Unsupported || facts.header().fallback.empty() || !has(facts.header().fallback)) return found;
-  const CatalogAnswer behind = own_answer(*find(facts.header().fallback), question, 0);
+  if (found.claim != Claim::Unsupported) return found;
+  const auto host = linked(facts, facts.header().fallback);
+  if (host == nullptr) return found;
+  const CatalogAnswer behind = own_answer(*host, question, 0);
   if (behind.claim == Claim::Native || behind.claim == Claim::Constrained) found.claim = Claim::Fallback;
   if (behind.claim == Claim::Unknown) found.claim = Claim::Unknown;
   return found;
@@ -179,13 +202,16 @@ CatalogAnswer Catalog::answer(const Facts& facts, const CatalogQuestion& questio
 
 CatalogAnswer Catalog::own_answer(const Facts& facts, const CatalogQuestion& question, int depth) const {
   if (!facts.header().same_as.empty()) {
-    if (depth >= deepest_link || !has(facts.header().same_as))
-      return {Claim::Unknown, "no-kernel", "the catalogue lacks " + facts.header().same_as, facts.source(0)};
-    CatalogAnswer found = own_answer(*find(facts.header().same_as), question, depth + 1);
+    const auto other = depth >= deepest_link ? nullptr : linked(facts, facts.header().same_as);
+    if (other == nullptr)
+      return {Claim::Unknown, "no-kernel", fmt::format("{} leads nowhere", facts.header().same_as), facts.source(0)};
+    CatalogAnswer found = own_answer(*other, question, depth + 1);
     found.detail = fmt::format("as {}{}{}", facts.header().same_as, found.detail.empty() ? "" : ": ", found.detail);
+    found.source = fmt::format("{}; {}", facts.source(0), found.source);
     return found;
   }
-  return facts.header().vocabulary == "aten" ? calls_answer(facts, question) : onnx_answer(facts, question);
+  if (facts.header().vocabulary == "aten") return calls_answer(facts, question, CallRole::Whole);
+  return question.op.find("::") == std::string::npos ? onnx_answer(facts, question) : exported_answer(facts, question, 0);
 }
 
 CatalogAnswer Catalog::onnx_answer(const Facts& facts, const CatalogQuestion& question) const {
@@ -216,41 +242,6 @@ CatalogAnswer Catalog::onnx_answer(const Facts& facts, const CatalogQuestion& qu
             found.source};
   }
   return found;
-}
-
-CatalogAnswer Catalog::calls_answer(const Facts& facts, const CatalogQuestion& question) const {
-  if (question.op.find("::") != std::string::npos) {
-    const auto [at, found] = entry(facts, question.op.substr(0, question.op.find('.')));
-    const Claim absent = facts.header().absent == "unsupported" ? Claim::Unsupported : Claim::Unknown;
-    if (found.is_null())
-      return {absent, "no-kernel", fmt::format("{}: {}", question.op, facts.header().absent_why), facts.source(0)};
-    return answer_of_overload(at == nullptr ? facts : *at, found, question.op, question.inputs);
-  }
-  const auto map = open("onnx_aten");
-  const json form = map == nullptr ? json() : map->entry(question.op);
-  if (form.is_null())
-    return {Claim::Unknown, "no-kernel", "no form of it in ATen calls is known", map == nullptr ? "" : map->source(0)};
-  CatalogAnswer worst{Claim::Native, "", form.value("note", std::string()), facts.source(0)};
-  if (form.contains("control_flow") && facts.header().static_graph) {
-    worst = {Claim::Constrained, "dynamic", "control flow stays in Python and breaks the graph", facts.source(0)};
-  }
-  const auto answer_to = [&](const json& call) {
-    return calls_answer(facts, {call.get<std::string>(), 0, question.inputs, question.outputs, {}});
-  };
-  for (const json& call : form.value("calls", json::array())) {
-    if (CatalogAnswer found = answer_to(call); badness(found.claim) > badness(worst.claim)) worst = std::move(found);
-  }
-  // Forms of the operator call one or the other: where some are taken, whether this one is depends on its attributes.
-  std::vector<CatalogAnswer> forms;
-  for (const json& call : form.value("sometimes", json::array())) forms.push_back(answer_to(call));
-  const auto bad = [](const CatalogAnswer& each) { return badness(each.claim) > badness(Claim::Constrained); };
-  const bool none = !form.contains("calls") && !forms.empty() && std::ranges::all_of(forms, bad);
-  for (CatalogAnswer& found : forms) {
-    if (bad(found) && !none)
-      found = {Claim::Constrained, "attribute", fmt::format("some forms call {}", found.detail), found.source};
-    if (badness(found.claim) > badness(worst.claim)) worst = std::move(found);
-  }
-  return worst;
 }
 
 bool Catalog::is_function(std::string_view op, int64_t opset) const {

@@ -10,14 +10,16 @@ using nlohmann::json;
 
 constexpr int deepest_link = 4;
 
+std::shared_ptr<const Facts> behind(const Catalog& catalog, const Facts& facts) {
+  return catalog.linked(facts, facts.header().same_as.empty() ? facts.header().like : facts.header().same_as);
+}
+
 // The file, or the one behind it, that speaks of an operator; null if none does.
 std::shared_ptr<const Facts> speaker(const Catalog& catalog, const Facts& facts, const std::string& op) {
   std::shared_ptr<const Facts> at = catalog.find(facts.name());
   for (int depth = 0; at != nullptr && depth < deepest_link; ++depth) {
     if (at->has(op)) return at;
-    const std::string next = at->header().same_as.empty() ? at->header().like : at->header().same_as;
-    if (next.empty() || !catalog.has(next)) return nullptr;
-    at = catalog.find(next);
+    at = behind(catalog, *at);
   }
   return nullptr;
 }
@@ -58,9 +60,7 @@ std::vector<std::string> all_listed(const Catalog& catalog, const Facts& facts) 
   std::shared_ptr<const Facts> at = catalog.find(facts.name());
   for (int depth = 0; at != nullptr && depth < deepest_link; ++depth) {
     for (auto& op : at->ops()) names.insert(std::move(op));
-    const std::string next = at->header().same_as.empty() ? at->header().like : at->header().same_as;
-    if (next.empty() || !catalog.has(next)) break;
-    at = catalog.find(next);
+    at = behind(catalog, *at);
   }
   return {names.begin(), names.end()};
 }

@@ -3,17 +3,14 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cctype>
-#include <charconv>
-#include <nlohmann/json.hpp>
-#include <optional>
+#include <utility>
 
 #include "unmoor/base/error.h"
 
 namespace unmoor {
 namespace {
-
-using nlohmann::json;
 
 std::string trimmed(std::string_view text) {
   const auto space = [](char c) { return std::isspace(static_cast<unsigned char>(c)) != 0 || c == '`' || c == '*'; };
@@ -29,11 +26,32 @@ std::string lower(std::string_view text) {
   return result;
 }
 
+// What separates the cells: what the head has most of, a tab before a semicolon before a comma.
+char separator_of(std::string_view text) {
+  size_t tabs = 0, semicolons = 0, commas = 0;
+  bool quoted = false;
+  for (const char c : text) {
+    if (c == '"') quoted = !quoted;
+    if (quoted) continue;
+    if (c == '\n') {
+      if (tabs + semicolons + commas > 0) break;  // Else a title above the head.
+      continue;
+    }
+    tabs += c == '\t' ? 1 : 0;
+    semicolons += c == ';' ? 1 : 0;
+    commas += c == ',' ? 1 : 0;
+  }
+  if (tabs > 0 && tabs >= semicolons && tabs >= commas) return '\t';
+  return semicolons > 0 && semicolons >= commas ? ';' : ',';
+}
+
 TableRows read_csv(std::string_view text) {
+  const char separator = separator_of(text);
   TableRows rows(1);
   std::string cell;
   bool quoted = false;
-  const auto end_cell = [&] { rows.back().push_back(trimmed(cell)), cell.clear(); };
+  bool blank = true;  // Nothing but spaces in the cell.
+  const auto end_cell = [&] { rows.back().push_back(trimmed(cell)), cell.clear(), blank = true; };
   for (size_t i = 0; i < text.size(); ++i) {
     const char c = text[i];
     if (quoted) {
@@ -43,15 +61,16 @@ TableRows read_csv(std::string_view text) {
         quoted = false;
       else
         cell += c;
-    } else if (c == '"' && trimmed(cell).empty()) {
+    } else if (c == '"' && blank) {
       quoted = true;
-    } else if (c == ',' || c == ';' || c == '\t') {
+    } else if (c == separator) {
       end_cell();
     } else if (c == '\n') {
       end_cell();
       rows.emplace_back();
     } else if (c != '\r') {
       cell += c;
+      blank = blank && c == ' ';
     }
   }
   end_cell();
@@ -86,18 +105,39 @@ TableRows read_markdown(std::string_view text) {
   return rows;
 }
 
-std::string without_entities(std::string text) {
-  for (const auto& [entity, sign] : {std::pair{"&lt;", "<"},
-                                     {"&gt;", ">"},
-                                     {"&quot;", "\""},
-                                     {"&nbsp;", " "},
-                                     {"&#10003;", "yes"},
-                                     {"&check;", "yes"},
-                                     {"&amp;", "&"}}) {
-    for (size_t at = text.find(entity); at != std::string::npos; at = text.find(entity, at))
-      text.replace(at, std::string_view(entity).size(), sign);
+// Entities as the signs they stand for; those that nobody lists stay as they are.
+std::string without_entities(std::string_view text) {
+  static constexpr std::array<std::pair<std::string_view, std::string_view>, 8> entities{{{"&lt;", "<"},
+                                                                                          {"&gt;", ">"},
+                                                                                          {"&quot;", "\""},
+                                                                                          {"&nbsp;", " "},
+                                                                                          {"&#10003;", "yes"},
+                                                                                          {"&check;", "yes"},
+                                                                                          {"&cross;", "no"},
+                                                                                          {"&amp;", "&"}}};
+  std::string result;
+  while (!text.empty()) {
+    const auto* const found = std::ranges::find_if(entities, [&](const auto& each) { return text.starts_with(each.first); });
+    if (text[0] != '&' || found == entities.end()) {
+      result += text[0];
+      text.remove_prefix(1);
+      continue;
+    }
+    result += found->second;
+    text.remove_prefix(found->first.size());
   }
-  return text;
+  return result;
+}
+
+// Fails with InvalidArgument on a cell that stands for several: which column the next one belongs to would be a guess.
+void refuse_spans(const std::string& tag) {
+  for (const std::string_view span : {"rowspan=", "colspan="}) {
+    const size_t at = tag.find(span);
+    if (at == std::string::npos) continue;
+    const size_t digit = tag.find_first_of("0123456789", at);
+    if (digit != std::string::npos && (tag[digit] != '1' || (digit + 1 < tag.size() && std::isdigit(static_cast<unsigned char>(tag[digit + 1])) != 0)))
+      fail(ErrorKind::InvalidArgument, "a cell of the table spans several rows or columns (<", tag, ">): write the table with one value a cell");
+  }
 }
 
 TableRows read_html(std::string_view text) {
@@ -123,75 +163,16 @@ TableRows read_html(std::string_view text) {
     if (word == "tr")
       end_cell(), rows.emplace_back();
     else if (word == "td" || word == "th")
-      end_cell(), in_cell = true;
+      end_cell(), refuse_spans(tag), in_cell = true;
     else if (word == "/td" || word == "/th" || word == "/tr")
       end_cell();
-    else if (word == "br")
+    else if (word == "br" || word == "br/")
       cell += ' ';
     else if (word == "/table")
       break;
   }
   end_cell();
   return rows;
-}
-
-enum class Column : uint8_t { Op, Support, Types, Opset, Notes, Other };
-
-Column column_of(const std::string& head) {
-  const std::string text = lower(head);
-  const auto has = [&](std::string_view word) { return text.find(word) != std::string::npos; };
-  if (has("support") || has("status") || has("available")) return Column::Support;
-  if (has("type") || has("precision")) return Column::Types;
-  if (has("opset") || has("since") || has("version")) return Column::Opset;
-  if (has("note") || has("constraint") || has("limit") || has("remark") || has("restriction") || has("comment"))
-    return Column::Notes;
-  if (has("operator") || text == "op" || text == "ops" || text == "name" || has("op name") || has("onnx op")) return Column::Op;
-  return Column::Other;
-}
-
-bool is_one_of(const std::string& text, std::initializer_list<std::string_view> words) {
-  return std::ranges::find(words, text) != words.end();
-}
-
-// "supported", "partial", "unsupported"; empty if the cell says nothing; no value if it cannot be understood.
-std::optional<std::string> support_of(const std::string& cell) {
-  const std::string text = lower(cell);
-  if (text.empty() || text == "?" || text == "unknown" || text == "tbd") return "";
-  if (is_one_of(text, {"y", "yes", "true", "1", "x", "full", "supported", "ok", "✓", "✔", "✅", "√"})) return "supported";
-  if (is_one_of(text, {"n", "no", "false", "0", "none", "unsupported", "not supported", "-", "✗", "✘", "❌", "×"}))
-    return "unsupported";
-  if (is_one_of(text, {"partial", "partially", "partly", "limited", "partial support", "partially supported"})) return "partial";
-  return std::nullopt;
-}
-
-std::string dtype_of(std::string text) {
-  text = lower(trimmed(text));
-  if (text == "fp32" || text == "float" || text == "f32") return "float32";
-  if (text == "fp16" || text == "half" || text == "f16") return "float16";
-  if (text == "bf16") return "bfloat16";
-  if (text == "fp64" || text == "double" || text == "f64") return "float64";
-  return text;
-}
-
-std::vector<std::string> dtypes_of(const std::string& cell) {
-  std::vector<std::string> found;
-  std::string word;
-  for (const char c : cell + ",") {
-    const bool ends = c == ',' || c == ';' || c == '/' || c == '|' || c == ' ' || c == '\n';
-    if (!ends) word += c;
-    if (ends && !word.empty()) found.push_back(dtype_of(word)), word.clear();
-  }
-  std::ranges::sort(found);
-  found.erase(std::unique(found.begin(), found.end()), found.end());
-  return found;
-}
-
-size_t place_of(json& types, const std::vector<std::string>& set) {
-  for (size_t i = 0; i < types.size(); ++i) {
-    if (types[i] == json(set)) return i;
-  }
-  types.push_back(set);
-  return types.size() - 1;
 }
 
 }  // namespace
@@ -210,58 +191,6 @@ TableRows read_table(std::string_view text) {
     fail(ErrorKind::InvalidArgument,
          "there is no table with a head and a row: wanted is CSV, a Markdown table, or an HTML table");
   return rows;
-}
-
-void import_rows(const TableRows& rows, ImportedOps& into) {
-  std::vector<Column> columns;
-  for (const std::string& head : rows[0]) columns.push_back(column_of(head));
-  if (std::ranges::find(columns, Column::Op) == columns.end()) {
-    fail(ErrorKind::InvalidArgument, "no column of the table is called Operator, Op or Name");
-  }
-  const bool has_support = std::ranges::find(columns, Column::Support) != columns.end();
-  *into.ops = json::object();
-  *into.types = json::array();
-  for (size_t i = 1; i < rows.size(); ++i) {
-    std::string op;
-    std::string support = has_support ? "" : "supported";
-    json kernel{{"since", 1}};
-    bool understood = true;
-    for (size_t k = 0; k < rows[i].size() && k < columns.size(); ++k) {
-      const std::string& cell = rows[i][k];
-      if (columns[k] == Column::Op && op.empty()) op = cell;
-      if (columns[k] == Column::Support) {
-        const auto said = support_of(cell);
-        understood = understood && said.has_value();
-        support = said.value_or("");
-      }
-      if (columns[k] == Column::Opset && !cell.empty()) {
-        int64_t since = 0;
-        const auto [end, problem] = std::from_chars(cell.data(), cell.data() + cell.size(), since);
-        if (problem == std::errc() && since > 0)
-          kernel["since"] = since;
-        else
-          understood = false;
-      }
-      if (columns[k] == Column::Types && !cell.empty()) {
-        kernel["dtypes"] = {{"T", place_of(*into.types, dtypes_of(cell))}};
-        kernel["in"] = {"T"};
-      }
-      if (columns[k] == Column::Notes && !cell.empty()) kernel["limits"] = {{{"text", cell}}};
-    }
-    const bool is_name = !op.empty() && std::ranges::all_of(op, [](char c) {
-      return std::isalnum(static_cast<unsigned char>(c)) != 0 || c == '_' || c == ':' || c == '.';
-    });
-    if (!understood || !is_name) {
-      std::string line;
-      for (const auto& cell : rows[i]) line += fmt::format("{}{}", line.empty() ? "" : " | ", cell);
-      into.unread.push_back(fmt::format("row {}: {}", i + 1, line));
-      continue;
-    }
-    if (support.empty()) continue;
-    if (support == "unsupported") kernel["state"] = "unsupported";
-    if (support == "partial" && !kernel.contains("limits")) kernel["limits"] = {{{"text", "supported in part"}}};
-    (*into.ops)[op].push_back(std::move(kernel));
-  }
 }
 
 }  // namespace unmoor

@@ -47,6 +47,9 @@ std::vector<T> multiply(std::vector<T> a, Shape a_shape, std::vector<T> b, Shape
   if (swapped.b && b_shape.rank() >= 2) b = swap_last(b, b_shape), b_shape = swapped_shape(b_shape);
   if (a_shape.rank() == 1) a_shape = Shape{1, a_shape[0]};
   if (b_shape.rank() == 1) b_shape = Shape{b_shape[0], 1};
+  if (b_shape.rank() == 2 && a_shape.rank() > 2) {  // Matrices that meet one and the same are one of all their rows.
+    a_shape = Shape{a_shape.elements(0, a_shape.rank() - 1), a_shape[a_shape.rank() - 1]};
+  }
   const auto m = static_cast<size_t>(a_shape[a_shape.rank() - 2]);
   const auto k = static_cast<size_t>(a_shape[a_shape.rank() - 1]);
   const auto n = static_cast<size_t>(b_shape[b_shape.rank() - 1]);

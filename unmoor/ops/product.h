@@ -2,13 +2,46 @@
 
 #include <algorithm>
 #include <cstddef>
+#include <functional>
+#include <memory>
+#include <type_traits>
 #include <vector>
 
+#include "unmoor/base/threads.h"
+
 namespace unmoor {
+
+// c += a·b for dense row-major a[m,k], b[k,n], c[m,n].
+using DoubleProduct = std::function<void(const double* a, const double* b, double* c, size_t m, size_t n, size_t k)>;
+
+// What makes many runs in float64 bearable.
+struct Float64Help {
+  DoubleProduct product;             // For large products, those of convolutions too. Any thread.
+  std::shared_ptr<ThreadPool> pool;  // For runs side by side.
+};
+
+// While it lives, references on its thread make large products of float64 by the help's instead of the plain loops below. Sums are
+// added up in another order, no more. May be nested; ends in reverse order.
+class Float64Scope {
+ public:
+  explicit Float64Scope(const Float64Help& help);  // Must outlive it.
+  ~Float64Scope();
+  Float64Scope(const Float64Scope&) = delete;
+  Float64Scope& operator=(const Float64Scope&) = delete;
+  static const Float64Help* current();  // On this thread; null: none.
+
+ private:
+  const Float64Help* before_;
+};
+// What there is on this thread for a product of this size; null: the plain loops.
+const DoubleProduct* fast_product(size_t m, size_t n, size_t k);
 
 // c += a·b for dense row-major a[m,k], b[k,n], c[m,n]. Four rows at a time over a strip of columns, so that b is read from cache.
 template <class T>
 void add_product(const T* a, const T* b, T* c, size_t m, size_t n, size_t k) {
+  if constexpr (std::is_same_v<T, double>) {
+    if (const DoubleProduct* const fast = fast_product(m, n, k)) return (*fast)(a, b, c, m, n, k);
+  }
   constexpr size_t strip = 256;
   for (size_t j0 = 0; j0 < n; j0 += strip) {
     const size_t width = std::min(strip, n - j0);

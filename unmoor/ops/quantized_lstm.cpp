@@ -148,7 +148,7 @@ class QuantizedLayer {
         const size_t step = reverse ? length - 1 - i : i;
         const size_t at = (direction * batch + item) * hidden;
         const auto state = std::span<double>(state_).subspan(at, hidden);
-        std::copy_n(coarse.begin() + static_cast<std::ptrdiff_t>(item * hidden), hidden, state.begin());
+        std::ranges::copy(std::span<const double>(coarse).subspan(item * hidden, hidden), state.begin());
         step_cell(call_, sizes_, weights, functions, x_.data() + (step * batch + item) * size(sizes_.input), state,
                   std::span<double>(cell_).subspan(at, hidden));
         const size_t to = ((step * size(sizes_.directions) + direction) * batch + item) * hidden;

@@ -2,6 +2,7 @@
 #include <cstring>
 
 #include "unmoor/base/error.h"
+#include "unmoor/passes/derived.h"
 #include "unmoor/passes/passes.h"
 #include "unmoor/passes/pattern.h"
 #include "unmoor/tensor/convert.h"
@@ -123,25 +124,31 @@ class Exchange {
   }
 
   // Columns of the weights for some channels of the input.
-  ValueId weights_of(const std::vector<Part>& parts) {
+  Tensor cut(const std::vector<Part>& parts) const {
     const Tensor& all = *r_.constant(conv_.inputs[1]);
-    Shape shape = all.shape();
-    int64_t channels = 0;
-    for (const Part& part : parts) channels += part.channels;
-    std::vector<int64_t> dims = shape.dims();
-    dims[1] = channels;
-    Tensor cut(TensorType{all.dtype(), Shape(dims)});
+    std::vector<int64_t> dims = all.shape().dims();
     const size_t size = bits_of(all.dtype()) / 8;
-    const auto row = static_cast<size_t>(shape[1]) * size;
+    const auto row = static_cast<size_t>(dims[1]) * size;
+    dims[1] = 0;
+    for (const Part& part : parts) dims[1] += part.channels;
+    Tensor cut(TensorType{all.dtype(), Shape(dims)});
     std::byte* to = cut.writable_bytes().data();
-    for (size_t m = 0; m < static_cast<size_t>(shape[0]); ++m) {
+    for (size_t m = 0; m < static_cast<size_t>(dims[0]); ++m) {
       for (const Part& part : parts) {
         const size_t bytes = static_cast<size_t>(part.channels) * size;
         std::memcpy(to, all.bytes().data() + m * row + static_cast<size_t>(part.first) * size, bytes);
         to += bytes;
       }
     }
-    return r_.add_constant(cat(r_.value(conv_.inputs[1]).name, "/", parts[0].first), std::move(cut));
+    return cut;
+  }
+
+  ValueId weights_of(const std::vector<Part>& parts) {
+    const Tensor& all = *r_.constant(conv_.inputs[1]);
+    std::string kind = cat("columns of ", name(all.dtype()), all.shape());
+    for (const Part& part : parts) kind += cat(" ", part.first, "+", part.channels);
+    return r_.add_constant(cat(r_.value(conv_.inputs[1]).name, "/", parts[0].first),
+                           derived(all, kind, [&] { return cut(parts); }));
   }
 
   ValueId convolved(const Part& part) {

@@ -1,9 +1,11 @@
 #include "unmoor/passes/in_float32.h"
 
 #include <algorithm>
+#include <cstring>
 
 #include "unmoor/base/error.h"
 #include "unmoor/ops/onnx_dtype.h"
+#include "unmoor/passes/derived.h"
 #include "unmoor/tensor/convert.h"
 
 namespace unmoor {
@@ -16,12 +18,21 @@ bool is_narrow(const Type& type) {
   return tensor != nullptr && is_narrow(tensor->dtype);
 }
 
-Tensor in_float32(const Tensor& narrow) {
+Tensor converted(const Tensor& narrow) {
   Tensor wide(TensorType{DType::F32, narrow.shape()});
-  const auto from = narrow.span<uint16_t>();
+  const std::byte* from = narrow.bytes().data();  // At any alignment.
   const auto convert = narrow.dtype() == DType::F16 ? from_f16 : from_bf16;
-  std::ranges::transform(from, wide.writable_span<float>().begin(), convert);
+  for (float& to : wide.writable_span<float>()) {
+    uint16_t bits = 0;
+    std::memcpy(&bits, from, sizeof bits);
+    from += sizeof bits;
+    to = convert(bits);
+  }
   return wide;
+}
+
+Tensor in_float32(const Tensor& narrow) {
+  return derived(narrow, cat("float32 of ", name(narrow.dtype()), narrow.shape()), [&narrow] { return converted(narrow); });
 }
 
 // Whether the node says a dtype in an attribute, which the outputs then have whatever the inputs are.

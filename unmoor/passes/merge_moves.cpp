@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <array>
 
+#include "unmoor/base/error.h"
 #include "unmoor/passes/passes.h"
 #include "unmoor/passes/pattern.h"
 
@@ -93,33 +94,49 @@ bool merge_reshapes(Rewriter& r, NodeId id) {
   return true;
 }
 
+// The value as this shape of as many elements.
+ValueId reshaped(Rewriter& r, NodeId place, ValueId input, const Shape& shape) {
+  if (*r.known_shape(input) == shape) return input;
+  Value value;
+  value.type = TensorType{r.tensor_type(input)->dtype, shape};
+  Node reshape;
+  reshape.name = cat(r.node(place).name, "/rows");
+  reshape.op = "Reshape";
+  reshape.outputs = {r.add_value(std::move(value))};
+  const ValueId made = reshape.outputs[0];
+  make_reshape(r, r.insert_before(place, std::move(reshape)), input);
+  return made;
+}
+
 // Reshape, Transpose, Reshape where the first joins leading axes, which stay in front, and the last parts them again: one
-// Transpose.
+// Transpose, behind a Reshape where they are parted in another way.
 bool keep_leading_axes(Rewriter& r, NodeId id) {
-  const Node& node = r.node(id);
+  const Node node = r.node(id);
   const Node* const transpose = is_reshaper(node) ? r.made_by(input_of(node, 0), "Transpose") : nullptr;
   if (transpose == nullptr || r.only_user(node.inputs[0]) != id) return false;
   const NodeId joining = r.maker(input_of(*transpose, 0));
   if (joining == no_node || !is_reshaper(r.node(joining))) return false;
   const ValueId input = input_of(r.node(joining), 0);
-  const Shape* const from = r.known_shape(input);
   const Shape* const joined = r.known_shape(transpose->inputs[0]);
   const Shape* const moved = r.known_shape(node.inputs[0]);
   const Shape* const to = r.known_shape(output_of(node));
   const auto permutation = permutation_of(r, *transpose);
-  if (from == nullptr || joined == nullptr || moved == nullptr || to == nullptr || !is_permutation(permutation)) return false;
-  if (permutation.empty() || permutation[0] != 0 || from->rank() < joined->rank() || to->rank() != from->rank()) return false;
-  const size_t leading = from->rank() - joined->rank() + 1;
+  if (r.known_shape(input) == nullptr || joined == nullptr || moved == nullptr || to == nullptr || !is_permutation(permutation))
+    return false;
+  if (permutation.empty() || permutation[0] != 0 || to->rank() <= joined->rank()) return false;
+  const size_t leading = to->rank() - joined->rank() + 1;
+  if (to->elements(0, leading) != (*joined)[0]) return false;
+  Shape parted;
   std::vector<int64_t> axes;
-  for (size_t axis = 0; axis < from->rank(); ++axis) {
+  for (size_t axis = 0; axis < to->rank(); ++axis) {
     const bool leads = axis < leading;
-    if (leads ? (*from)[axis] != (*to)[axis] : (*from)[axis] != (*joined)[axis + 1 - leading]) return false;
     if (!leads && (*to)[axis] != (*moved)[axis + 1 - leading]) return false;
+    parted.push_back(leads ? (*to)[axis] : (*joined)[axis + 1 - leading]);
     axes.push_back(static_cast<int64_t>(leads ? axis : static_cast<size_t>(permutation[axis + 1 - leading]) + leading - 1));
   }
   Node merged = node;
   merged.op = "Transpose";
-  merged.inputs = {input};
+  merged.inputs = {reshaped(r, id, input, parted)};
   merged.attributes = {{"perm", axes}};
   r.replace(id, std::move(merged));
   return true;

@@ -5,16 +5,14 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/memory.h"
-#include "unmoor/ops/builder.h"
-#include "unmoor/ops/onnx_dtype.h"
-#include "unmoor/passes/in_float32.h"
 #include "unmoor/passes/infer.h"
 #include "unmoor/runtime/generation.h"
+#include "unmoor/runtime/replace.h"
 
 namespace unmoor {
 namespace {
 
-constexpr size_t expansion_depth = 4;
+constexpr size_t most_rounds = 8;         // Of replacing what the device does not take as it is.
 constexpr int64_t shape_elements = 1024;  // Integer tensors up to this size count as shape arithmetic.
 
 const std::string& label(const Node& node) { return node.origin.name.empty() ? node.name : node.origin.name; }
@@ -23,12 +21,6 @@ bool is_small_integer(const Type& type) {
   const auto* tensor = std::get_if<TensorType>(&type);
   return tensor != nullptr && (is_integer(tensor->dtype) || tensor->dtype == DType::Bool) && tensor->is_known() &&
          tensor->shape.elements() <= shape_elements;
-}
-
-bool is_shape_arithmetic(const OpCall& call) {
-  if (call.node.op == "Shape" || call.node.op == "Size") return true;
-  const auto small = [](const std::optional<Type>& type) { return !type || is_small_integer(*type); };
-  return std::ranges::all_of(call.inputs, small) && std::ranges::all_of(call.outputs, is_small_integer);
 }
 
 // Sequences and maps never are on a device: they have no bytes of their own.
@@ -122,89 +114,6 @@ class Placer {
   const std::set<std::string>& from_expansion_;
 };
 
-bool fits(const OpCall& call, const Device& device, bool own) {
-  if (own && !is_shape_arithmetic(call)) return has_own_kernel(call, device);
-  return choose_kernel(call, device, {}).kernel != nullptr;
-}
-
-// Whether the outputs of the call's expansion have the types that were inferred for it.
-bool keeps_types(const OpCall& call, const Graph& inner) {
-  for (size_t i = 0; i < call.outputs.size(); ++i) {
-    const auto* const wanted = std::get_if<TensorType>(&call.outputs[i]);
-    const auto name = std::ranges::find(inner.output_names(), cat("output_", i));
-    if (wanted == nullptr || !call.wants_output(i) || name == inner.output_names().end()) continue;
-    const ValueId output = inner.outputs()[static_cast<size_t>(name - inner.output_names().begin())];
-    const auto* const made = std::get_if<TensorType>(&inner.value(output).type);
-    if (made == nullptr || !(*wanted == *made)) return false;
-  }
-  return true;
-}
-
-// Whether every node of the call's expansion, expanded further if need be, has a kernel on the device: with `own`, one that is
-// not the generic one.
-bool expansion_fits(const OpCall& call, const Device& device, bool own, size_t depth) {
-  Graph inner;
-  try {
-    inner = expanded(call);
-  } catch (const Error&) {
-    return false;  // An operator may have an expansion for some calls only.
-  }
-  if (!keeps_types(call, inner)) return false;
-  for (const Node& node : inner.nodes()) {
-    const OpCall part = call_for(inner, node);
-    if (!has_known_types(part)) return false;  // Kernels are asked about known shapes only.
-    if (fits(part, device, own)) continue;
-    if (depth == 0 || !has_expansion(node) || !expansion_fits(part, device, own, depth - 1)) return false;
-  }
-  return true;
-}
-
-// The call in float32 where the device has kernels of its own for that and for the way there and back. Both keep the value in
-// float32 while they compute it, so it costs nothing but two conversions.
-std::shared_ptr<const Float32Call> fits_in_float32(const OpCall& call, const Device& device) {
-  auto wide = in_float32(call);
-  if (wide == nullptr || !has_own_kernel(wide->call, device)) return nullptr;
-  const auto casts = [&device](const Type& from, const Type& to) {
-    const auto* const wanted = std::get_if<TensorType>(&to);
-    if (wanted == nullptr || wanted->dtype == std::get<TensorType>(from).dtype) return true;
-    Node cast;
-    cast.op = "Cast";
-    cast.attributes["to"] = onnx_number(wanted->dtype);
-    cast.outputs = {ValueId{0}};
-    return has_own_kernel(OpCall{cast, {from}, {to}, {nullptr}}, device);
-  };
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (call.inputs[i] && call.constant(i) == nullptr && !casts(*call.inputs[i], *wide->call.inputs[i])) return nullptr;
-  }
-  for (size_t i = 0; i < call.outputs.size(); ++i) {
-    if (call.wants_output(i) && !casts(wide->call.outputs[i], call.outputs[i])) return nullptr;
-  }
-  return wide;
-}
-
-// What nodes become that the device refuses, or leaves to its generic kernel although it has kernels for the same in float32 or
-// for all that they are made of. Steps of a quantisation stay whole: in parts they may round to the other side.
-std::map<NodeId, Replacement> to_replace(const Graph& graph, const std::vector<Placement>& placements, const Device& device,
-                                         const PlanOptions& options) {
-  const Kernel* const generic = device.kernels().all().empty() || !options.passes.fuse ? nullptr : device.kernels().generic();
-  std::map<NodeId, Replacement> result;
-  for (const Placement& placement : placements) {
-    const Node& node = graph.node(placement.node);
-    const Op* const op = all_ops().find(node.op);
-    if (is_control_flow(node) || op == nullptr) continue;
-    const bool own = placement.device == 0;
-    if (own && (generic == nullptr || placement.kernel != generic->name || op->rounding == Rounding::Quantise)) continue;
-    const OpCall call = call_for(graph, node);
-    if (!has_known_types(call)) continue;
-    if (const auto wide = fits_in_float32(call, device)) {
-      result[placement.node] = [wide](GraphBuilder& builder) { build_in_float32(*wide, builder); };
-    } else if (has_expansion(node) && expansion_fits(call, device, own, expansion_depth)) {
-      result[placement.node] = op->expand;
-    }
-  }
-  return result;
-}
-
 bool is_heavy(const Node& node) {
   const Op* const op = all_ops().find(node.op);
   if (op == nullptr) return true;
@@ -281,6 +190,11 @@ void keep_with_neighbours(const Graph& graph, const std::vector<std::shared_ptr<
   }
 }
 
+// Whether the node was built in place of one of these.
+bool stands_for(const std::string& name, const std::set<std::string>& nodes) {
+  return std::ranges::any_of(nodes, [&](const std::string& each) { return name.starts_with(each + "/"); });
+}
+
 std::string refusal_lines(const Graph& graph, const std::vector<Placement>& placements, bool forbidden) {
   std::string lines;
   for (const Placement& placement : placements) {
@@ -311,6 +225,12 @@ void require_memory(const OpCall& call) {
     if (type == nullptr || !type->is_known() || !call.wants_output(i) || type->bytes() <= memory_limit()) continue;
     check_memory(type->bytes());
   }
+}
+
+bool is_shape_arithmetic(const OpCall& call) {
+  if (call.node.op == "Shape" || call.node.op == "Size") return true;
+  const auto small = [](const std::optional<Type>& type) { return !type || is_small_integer(*type); };
+  return std::ranges::all_of(call.inputs, small) && std::ranges::all_of(call.outputs, is_small_integer);
 }
 
 bool is_control_flow(const Node& node) { return runs_bodies(node) || is_generation(node); }
@@ -360,10 +280,12 @@ PlacedGraph place(Graph graph, const std::vector<std::shared_ptr<Device>>& devic
   if (!options.place_only) check_known(graph);
   std::set<std::string> from_expansion;
   PlacedGraph placed;
-  for (size_t round = 0;; ++round) {
+  for (size_t round = 0; round <= most_rounds; ++round) {
     placed.placements = Placer(graph, devices, options, from_expansion).run();
-    if (round == expansion_depth) break;
-    const auto replacements = to_replace(graph, placed.placements, *devices[0], options);
+    if (round == most_rounds) break;
+    auto replacements = to_widen(graph, placed.placements, *devices[0], options);
+    const bool expands = replacements.empty();
+    if (expands) replacements = to_expand(graph, placed.placements, *devices[0], options);
     if (replacements.empty()) break;
     std::set<std::string> before;
     for (const Node& node : graph.nodes()) before.insert(node.name);
@@ -371,7 +293,8 @@ PlacedGraph place(Graph graph, const std::vector<std::shared_ptr<Device>>& devic
     if (options.passes.fuse)
       graph = optimized(graph, {.takes = [&](const OpCall& call) { return has_own_kernel(call, *devices[0]); }});
     for (const Node& node : graph.nodes()) {
-      if (!before.contains(node.name)) from_expansion.insert(node.name);
+      const bool part = expands || stands_for(node.name, from_expansion);
+      if (part && !before.contains(node.name)) from_expansion.insert(node.name);
     }
   }
   const auto unplaced = std::ranges::count_if(placed.placements, [&](const Placement& p) { return p.device == devices.size(); });

@@ -22,6 +22,7 @@ bool has_own_kernel(const OpCall& call, const Device& device);
 void require_memory(const OpCall& call);
 
 bool is_control_flow(const Node& node);  // If, Loop, Scan, or a search for tokens.
+bool is_shape_arithmetic(const OpCall& call);  // Shape and Size, and what works on a few integers only.
 // All tensors with known shapes: what a kernel with buffers needs.
 bool has_known_types(const OpCall& call);
 

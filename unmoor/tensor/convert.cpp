@@ -204,6 +204,38 @@ void set_whole(DType dtype, std::byte* at, size_t i, int64_t value) {
   }
 }
 
+// float16 by the bits of a float32 whose exponent is 112 too small: exact, also below the normal numbers.
+double from_half(uint16_t bits) {
+  const uint32_t rest = (bits & 0x7fffU) << 13;
+  const bool finite = (bits & 0x7c00U) != 0x7c00U;
+  const float size = finite ? std::bit_cast<float>(rest) * 0x1p112F : std::bit_cast<float>(rest | 0x7f800000U);
+  return static_cast<double>((bits & 0x8000U) != 0 ? -size : size);
+}
+
+// The most frequent dtypes without a decision for each element. False: it is none of them.
+bool read_floats(DType dtype, const std::byte* at, std::vector<double>& to) {
+  const auto each = [&](auto&& read_one) {
+    for (size_t i = 0; i < to.size(); ++i) to[i] = read_one(i);
+    return true;
+  };
+  switch (dtype) {
+    case DType::F64: return each([at](size_t i) { return read<double>(at, i); });
+    case DType::F32: return each([at](size_t i) { return static_cast<double>(read<float>(at, i)); });
+    case DType::F16: return each([at](size_t i) { return from_half(read<uint16_t>(at, i)); });
+    case DType::BF16: return each([at](size_t i) { return static_cast<double>(from_bf16(read<uint16_t>(at, i))); });
+    default: return false;
+  }
+}
+
+bool write_floats(DType dtype, std::byte* at, std::span<const double> values) {
+  const auto each = [&](auto&& converted) {
+    for (size_t i = 0; i < values.size(); ++i) write(at, i, converted(values[i]));
+    return true;
+  };
+  if (dtype == DType::F64) return each([](double value) { return value; });
+  return dtype == DType::F32 && each([](double value) { return static_cast<float>(value); });
+}
+
 void check_count(const Tensor& tensor, size_t count) {
   if (tensor.elements() != count) fail(ErrorKind::Internal, count, " values were to fill a tensor of ", tensor.type());
 }
@@ -242,10 +274,9 @@ std::vector<double> doubles(const Tensor& tensor) {
   const std::byte* const at = tensor.bytes().data();
   check_memory(count * sizeof(double));
   std::vector<double> values(count);
+  if (read_floats(dtype, at, values)) return values;
   if (dtype == DType::U64) {
     for (size_t i = 0; i < count; ++i) values[i] = static_cast<double>(read<uint64_t>(at, i));
-  } else if (dtype == DType::F32) {
-    for (size_t i = 0; i < count; ++i) values[i] = static_cast<double>(read<float>(at, i));
   } else if (is_float(dtype)) {
     for (size_t i = 0; i < count; ++i) values[i] = number(dtype, at, i);
   } else {
@@ -267,6 +298,7 @@ void store(Tensor& tensor, std::span<const double> values) {
   check_count(tensor, values.size());
   const DType dtype = tensor.dtype();
   std::byte* const at = tensor.writable_bytes().data();
+  if (write_floats(dtype, at, values)) return;
   for (size_t i = 0; i < values.size(); ++i) {
     if (is_float(dtype)) {
       set_number(dtype, at, i, values[i]);

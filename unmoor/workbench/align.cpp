@@ -56,7 +56,9 @@ class Alignment {
  public:
   Alignment(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options)
       : reference_(reference), target_(target), inputs_(inputs), options_(options) {
-    judging_ = {options.tolerance, false, false, options.always_floor, options.seed};
+    judging_.tolerance = options.tolerance;
+    judging_.always_floor = options.always_floor;
+    judging_.seed = options.seed;
   }
 
   AlignResult run() {
@@ -107,6 +109,7 @@ class Alignment {
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::Stopped) throw;
       result_.without_noise = error.what();
+      result_.no_noise = true;
     }
     exact_reference_ = reference_.name() == "reference" && !reference_.inputs().empty();
   }
@@ -184,8 +187,11 @@ class Alignment {
   void judge_entire(AlignedValue& value, const Data& expected, const Data& actual, const Sampled* sampled) {
     JudgeOptions judging = judging_;
     judging.both_round = expected.is_tensor() && expected.tensor().dtype() != DType::F64;
-    if (const auto id = graph_ ? graph_->find(value.name) : std::nullopt)
-      judging.winograd = may_be_winograd(graph_->last_nodes(*id));
+    if (const auto id = graph_ ? graph_->find(value.name) : std::nullopt) {
+      const Region last = graph_->last_nodes(*id);
+      judging.winograd = may_be_winograd(last);
+      judging.places = selects_places(last);
+    }
     Judgement found = judge_after_run(expected, actual, sampled, judging);
     value.entire = std::move(found.metrics);
     value.verdict = value.entire_verdict = found.verdict;
@@ -197,9 +203,11 @@ class Alignment {
     AlignSteps::Setting setting{reference_,       target_,  inputs_, stored_, graph_ ? &*graph_ : nullptr,
                                 exact_reference_, options_, judging_};
     steps_.emplace(setting);
-    std::set<std::string> comparable;
-    for (const AlignedValue& value : result_.values) comparable.insert(value.name);
-    steps_->plan(comparable);
+    if (!own_) {
+      std::set<std::string> comparable;
+      for (const AlignedValue& value : result_.values) comparable.insert(value.name);
+      steps_->plan(comparable);
+    }
     progress("reference run", 0, 0);
     ReferenceObserver observer(*this);
     expected_outputs_ = reference_.run(inputs_, &observer);
@@ -223,7 +231,8 @@ class Alignment {
       if (found != expected_outputs_.end()) {
         const std::optional<Sampled> sampled = taken(name);
         judge_entire(value, found->second, data, sampled ? &*sampled : nullptr);
-        if (sampled) value.uncertainty = size_of(spread_of(*sampled));
+        const bool narrow = value.dtype == DType::F32 || value.dtype == DType::F16 || value.dtype == DType::BF16;
+        if (sampled && narrow) value.uncertainty = size_of(spread_of(*sampled));
       }
       result_.outputs.push_back(std::move(value));
     }
@@ -241,7 +250,7 @@ class Alignment {
 
   static double size_of(const std::vector<double>& spread) {
     double sum = 0;
-    for (const double each : spread) sum += each * each;
+    for (const double each : spread) sum += std::isfinite(each) ? each * each : 0;
     return spread.empty() ? 0 : std::sqrt(sum / static_cast<double>(spread.size()));
   }
 
@@ -266,12 +275,15 @@ class Alignment {
         value.single = std::move(found->second.metrics);
         value.single_verdict = found->second.verdict;
         // Of a dump the run itself is judged, too: its kernels may be right for another model than the reference ran.
-        if (result_.kernels_alone || severity(found->second.verdict) > severity(value.verdict)) {
+        if (result_.kernels_alone || severity(found->second.verdict) >= severity(value.verdict)) {
           value.verdict = found->second.verdict;
           value.note = std::move(found->second.note);
         }
         value.cause = std::move(found->second.cause);
-      } else if (result_.kernels_alone) {
+        value.plane = std::move(found->second.plane);
+        value.pattern = std::move(found->second.pattern);
+        value.replay = std::move(found->second.replay);
+      } else if (result_.kernels_alone || is_narrowed()) {
         value.verdict = ValueVerdict::Hidden;
         value.note.clear();
       }
@@ -288,6 +300,8 @@ class Alignment {
                       : any(ValueVerdict::Explained, ValueVerdict::Undefined) ? "explained"
                                                                               : "match";
   }
+
+  bool is_narrowed() const { return !options_.nodes.empty() || !options_.ops.empty(); }
 
   void find_nonfinite(const std::set<std::string>& finite) {
     // Infinities that the reference has at the same places, such as those of a mask, are meant.

@@ -20,6 +20,11 @@ struct AlignOptions {
   const Graph* model = nullptr;
   bool always_floor = false;  // A floor for every value, also where an error is too small to need one.
   uint64_t seed = 0;          // Of the noise.
+  // Where each value that is off is written as a model of one node with its inputs: a folder each, in this one, which is made then;
+  // empty: nowhere. The file is the model's, empty if not known; the device is that which the commands name.
+  std::string reproductions = {};
+  std::string model_file = {};
+  std::string replay_device = "cpu";
   std::function<void(const std::string&, size_t, size_t)> progress = {};
 };
 
@@ -39,6 +44,9 @@ struct AlignedValue {
       ValueVerdict::Hidden;  // Of the kernel alone; where the target has none to run, a dump, the worse of both.
   std::string note = {};     // What there is to add to it, in words.
   std::optional<Cause> cause = std::nullopt;  // What the target does otherwise, where a search found it: of the first values that are off.
+  std::optional<ErrorPlane> plane = std::nullopt;  // How the error looks, of the first values that are off.
+  std::optional<ErrorPattern> pattern = std::nullopt;  // Whether the error is random or systematic: of values that are off.
+  std::optional<Replay> replay = std::nullopt;         // Where it can be run again.
   double uncertainty = 0;    // Of an output: how far rounding alone may carry an element, root mean square; 0: not known.
 };
 
@@ -55,7 +63,10 @@ struct AlignResult {
   std::optional<Tolerance> tolerance;
   size_t fallback_nodes = 0;  // Of the target: what its device refused and the host ran.
   bool kernels_alone = true;  // False if the target has none to run: a dump.
-  std::string without_noise;  // The operator behind which the run's noise is not known; empty if it is known everywhere.
+  // The operator behind which the run's noise is not known; empty if it is known everywhere. Where no noise could be made at all,
+  // the reason.
+  std::string without_noise;
+  bool no_noise = false;
   double floor_ms = 0;        // What noise floors took.
 
   size_t count(ValueVerdict which) const;  // Of values.

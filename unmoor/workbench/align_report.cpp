@@ -3,6 +3,7 @@
 
 #include <algorithm>
 #include <array>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <numbers>
 
@@ -28,10 +29,12 @@ json cause_json(const Cause& cause) {
           {"hypotheses", std::move(hypotheses)}};
 }
 
-json value_json(const AlignedValue& value) {
-  const auto side = [](const std::optional<Metrics>& metrics, ValueVerdict verdict) {
+json value_json(const AlignedValue& value, bool by_noise) {
+  const auto side = [&value, by_noise](const std::optional<Metrics>& metrics, ValueVerdict verdict) {
     if (!metrics) return json(nullptr);
     json shown = metrics_json(*metrics);
+    if (metrics->problem.empty())
+      shown["excess"] = by_noise ? measured(shown_excess(*metrics, verdict, value.dtype)) : json(nullptr);
     shown["verdict"] = name(verdict);
     return shown;
   };
@@ -43,7 +46,39 @@ json value_json(const AlignedValue& value) {
           {"entire", side(value.entire, value.entire_verdict)},
           {"verdict", name(value.verdict)},
           {"note", value.note},
-          {"cause", value.cause ? cause_json(*value.cause) : json(nullptr)}};
+          {"cause", value.cause ? cause_json(*value.cause) : json(nullptr)},
+          {"pattern", value.pattern ? json{{"fired", value.pattern->fired}, {"text", value.pattern->text}} : json(nullptr)},
+          {"replay", value.replay ? json{{"folder", value.replay->folder}, {"commands", value.replay->commands}} : json(nullptr)}};
+}
+
+// How bad a verdict is, and how far beyond rounding, to sort by.
+std::pair<int, double> badness(const AlignedValue& value) {
+  constexpr std::array rank{0, 1, 3, 4, 2, -1};  // In the order of ValueVerdict.
+  const Metrics& metrics = *value.single;
+  const double excess = std::max(metrics.excess_e.value_or(0) / 3, metrics.excess_p.value_or(0) / 16);
+  return {rank.at(static_cast<size_t>(value.verdict)), metrics.excess_e ? excess : std::min(metrics.over, 1.0) / 1e3};
+}
+
+// The pictures as the JSON holds them, by value: the worst one whole, the next ones small, so that together they have at most 38,000
+// cells, 40 kB gzipped (report/DATA.md).
+std::map<const AlignedValue*, json> planes_json(const std::vector<AlignedValue>& values) {
+  constexpr size_t most_cells = 38'000;
+  constexpr size_t small_cells = 2048;
+  std::vector<const AlignedValue*> drawn;
+  for (const AlignedValue& value : values) {
+    if (value.plane && value.single) drawn.push_back(&value);
+  }
+  std::ranges::stable_sort(drawn, [](const AlignedValue* a, const AlignedValue* b) { return badness(*a) > badness(*b); });
+  std::map<const AlignedValue*, json> planes;
+  size_t left = most_cells;
+  for (const AlignedValue* const value : drawn) {
+    const size_t cells = value == drawn[0] ? left : small_cells;
+    if (left < cells) break;
+    const ErrorPlane plane = shrunk(*value->plane, cells);
+    left -= plane.rows * plane.columns;
+    planes[value] = plane_json(plane);
+  }
+  return planes;
 }
 
 std::string error_text(const std::optional<Metrics>& metrics) {
@@ -55,14 +90,6 @@ std::string error_text(const std::optional<Metrics>& metrics) {
 
 std::string excess_text(const std::optional<Metrics>& metrics, std::optional<double> Metrics::*which) {
   return metrics && ((*metrics).*which) ? fmt::format("{:.2g}", *((*metrics).*which)) : "-";
-}
-
-// How bad a verdict is, and how far beyond rounding, to sort by.
-std::pair<int, double> badness(const AlignedValue& value) {
-  constexpr std::array rank{0, 1, 3, 4, 2, -1};  // In the order of ValueVerdict.
-  const Metrics& metrics = *value.single;
-  const double excess = std::max(metrics.excess_e.value_or(0) / 3, metrics.excess_p.value_or(0) / 16);
-  return {rank.at(static_cast<size_t>(value.verdict)), metrics.excess_e ? excess : std::min(metrics.over, 1.0) / 1e3};
 }
 
 std::string outputs_table(const std::vector<AlignedValue>& outputs) {
@@ -94,27 +121,43 @@ std::string kernels_table(const std::vector<AlignedValue>& values) {
                excess_text(value.single, &Metrics::excess_e), excess_text(value.single, &Metrics::excess_p),
                error_text(value.entire), std::string(name(value.verdict))});
     if (!value.note.empty() && value.verdict != ValueVerdict::Match && value.verdict != ValueVerdict::Explained)
-      notes += wrapped(fmt::format("{}: {}", shortened(value.node, 40), shortened(value.note, 160)));
+      notes += wrapped(fmt::format("{}: {}", shortened(value.node, 40), shortened(value.note, 300)));
   }
   return table.text() + notes;
 }
 
 std::string times_text(double times) { return times < 100 ? fmt::format("{:.2g}", times) : fmt::format("{:.0f}", times); }
 
-// The causes that were found, each as a colleague would tell it, the worst first told by the tables above.
-std::string causes_text(const std::vector<AlignedValue>& values) {
+std::string cause_text(const Cause& cause) {
+  std::string told = fmt::format(" {} With that ({}{}) the error is {} times what rounding explains. {}", cause.text, cause.id,
+                                 cause.with.empty() ? "" : " and " + cause.with, times_text(cause.excess), cause.advice);
+  if (!cause.also.empty()) told += fmt::format(" These inputs cannot tell it from {}.", fmt::join(cause.also, ", "));
+  return told;
+}
+
+// What was found about values that are off, each as a colleague would tell it.
+std::string findings_text(const std::vector<AlignedValue>& values) {
+  constexpr size_t most = 5;
   std::string text;
+  size_t told = 0, left = 0;
   for (const AlignedValue& value : values) {
-    if (!value.cause) continue;
-    const Cause& cause = *value.cause;
+    if (!value.cause && !value.pattern && !value.replay) continue;
+    if (told == most && !value.cause) {
+      ++left;
+      continue;
+    }
+    ++told;
     const Metrics& metrics = value.single ? *value.single : *value.entire;
-    std::string told = fmt::format("{} '{}': ", shortened(value.op, 30), shortened(value.node, 60));
-    if (metrics.excess_e) told += fmt::format("off by {} times what rounding explains. ", times_text(*metrics.excess_e));
-    told += fmt::format("{} With that ({}{}) the error is {} times what rounding explains. {}", cause.text, cause.id,
-                        cause.with.empty() ? "" : " and " + cause.with, times_text(cause.excess), cause.advice);
-    if (!cause.also.empty()) told += fmt::format(" These inputs cannot tell it from {}.", fmt::join(cause.also, ", "));
-    text += wrapped(told);
+    std::string line = fmt::format("{} '{}': ", shortened(value.op, 30), shortened(value.node, 60));
+    if (metrics.excess_e) line += fmt::format("off by {} times what rounding explains", times_text(*metrics.excess_e));
+    else line += "off";
+    line += value.pattern ? fmt::format(", {}.", value.pattern->text) : ".";
+    if (value.cause) line += cause_text(*value.cause);
+    text += wrapped(line);
+    if (!value.replay) continue;
+    for (const std::string& command : value.replay->commands) text += fmt::format("    {}\n", command);
   }
+  if (left > 0) text += fmt::format("{} more: --json and --html have them\n", counted(left, "finding"));
   return text;
 }
 
@@ -130,8 +173,14 @@ json AlignResult::to_json() const {
   result["atol"] = shown.absolute;
   result["rtol"] = shown.relative;
   result["atol_scaled_by_rms"] = shown.scaled;
-  for (const auto& value : outputs) result["outputs"].push_back(value_json(value));
-  for (const auto& value : values) result["values"].push_back(value_json(value));
+  for (const auto& value : outputs) result["outputs"].push_back(value_json(value, !tolerance));
+  std::map<const AlignedValue*, json> planes = planes_json(values);
+  const auto drawn = std::ranges::count_if(values, [](const AlignedValue& value) { return value.plane.has_value(); });
+  result["planes_left_out"] = static_cast<size_t>(drawn) - planes.size();
+  for (const auto& value : values) {
+    result["values"].push_back(value_json(value, !tolerance));
+    if (const auto plane = planes.find(&value); plane != planes.end()) result["values"].back()["plane"] = std::move(plane->second);
+  }
   result["hidden"] = hidden;
   result["without_noise"] = without_noise;
   result["floor_ms"] = measured(floor_ms);
@@ -148,7 +197,9 @@ std::string AlignResult::text() const {
   const size_t bad = count(ValueVerdict::Differ) + count(ValueVerdict::Suspicious);
   const std::string tally =
       fmt::format("{} {}s match, {} are explained by rounding", count(ValueVerdict::Match), what, count(ValueVerdict::Explained));
-  if (verdict == "differ") {
+  if (verdict == "differ" && bad == 0) {
+    text += wrapped(fmt::format("differ: outputs of {} are off by more than rounding explains, though no {} alone is; {}", target, what, tally));
+  } else if (verdict == "differ") {
     text += wrapped(fmt::format("differ: {} of {} {} more than rounding explains ({} suspicious); {}", counted(bad, what), target,
                                 bad == 1 ? "is off by" : "are off by", count(ValueVerdict::Suspicious), tally));
   } else {
@@ -162,7 +213,9 @@ std::string AlignResult::text() const {
     text += fmt::format("{} differ only where the specification leaves the result open\n", counted(open, "value"));
   if (fallback_nodes > 0)
     text += fmt::format("note: {} fell back to the host: its kernels were compared there\n", counted(fallback_nodes, "node"));
-  if (!without_noise.empty())
+  if (!without_noise.empty() && no_noise)
+    text += wrapped(fmt::format("note: no noise could be made, so everything is judged by tolerance: {}", shortened(without_noise, 240)));
+  else if (!without_noise.empty())
     text += fmt::format("note: no noise model for {}: what depends on it is judged by tolerance\n", shortened(without_noise, 60));
   if (!first_divergent.empty())
     text += fmt::format("first divergent {}: {}\n", kernels_alone ? "node" : "value", shortened(first_divergent, 200));
@@ -173,10 +226,10 @@ std::string AlignResult::text() const {
   // Rounding to nearest spreads less than stochastic rounding, by √2.
   for (const AlignedValue& value : outputs) {
     if (value.uncertainty > 0)
-      text += wrapped(fmt::format("in {} '{}' is only defined to ±{:.1g}", name(value.dtype), shortened(value.name, 40),
+      text += wrapped(fmt::format("stored as {} '{}' is only defined to ±{:.1g}", name(value.dtype), shortened(value.name, 40),
                                   value.uncertainty / std::numbers::sqrt2));
   }
-  return text + kernels_table(values) + causes_text(values);
+  return text + kernels_table(values) + findings_text(values);
 }
 
 }  // namespace unmoor

@@ -5,7 +5,6 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
-#include "unmoor/workbench/causes/region_cause.h"
 
 namespace unmoor {
 namespace {
@@ -18,6 +17,12 @@ Data converted(const Data& data, DType dtype) {
   Tensor result(TensorType{dtype, data.tensor().shape()});
   store(result, doubles(data.tensor()));
   return result;
+}
+
+std::vector<Data> chosen(std::span<const Data> outputs, const std::vector<size_t>& places) {
+  std::vector<Data> found;
+  for (const size_t place : places) found.push_back(place < outputs.size() ? outputs[place] : Data());
+  return found;
 }
 
 }  // namespace
@@ -149,16 +154,17 @@ void AlignSteps::run(Waiting& waiting) {
   if (const auto given = given_for(step)) {
     const auto shown = setting_.own_values ? held_.find(step.outputs[0]) : held_.end();
     if (!setting_.own_values)
-      judge(step, *given, setting_.target.run_step(waiting.step, *given));
+      judge(waiting.step, *given, setting_.target.run_step(waiting.step, *given));
     else if (shown != held_.end())
-      judge(step, *given, std::vector<Data>{shown->second});
+      judge(waiting.step, *given, std::vector<Data>{shown->second});
   }
   std::set<std::string> names(step.inputs.begin(), step.inputs.end());
   names.insert(step.outputs.begin(), step.outputs.end());
   for (const std::string& name : names) release(name);
 }
 
-void AlignSteps::judge(const StepInfo& step, const NamedData& given, std::span<const Data> actual) {
+void AlignSteps::judge(size_t number, const NamedData& given, std::span<const Data> actual) {
+  const StepInfo& step = steps_[number];
   const auto start = std::chrono::steady_clock::now();
   // Outputs that nobody reads may be missing in the graph.
   std::optional<Region> region;
@@ -191,20 +197,28 @@ void AlignSteps::judge(const StepInfo& step, const NamedData& given, std::span<c
     }
     for (const size_t place : places) expected.push_back(place < all.size() ? all[place] : Data());
   }
-  std::vector<Data> found;
-  for (const size_t place : places) found.push_back(place < actual.size() ? actual[place] : Data());
+  const std::vector<Data> found = chosen(actual, places);
   JudgeOptions judging = setting_.judging;
   judging.both_round = std::ranges::any_of(
       expected, [](const Data& each) { return each && dtype_of(each) != DType::F64 && is_float(dtype_of(each)); });
   std::vector<Judgement> judged = judge_kernel(region ? &*region : nullptr, step.op, expected, found, judging);
   if (region) {
     judge_raised(step, given, places, expected, found, judging, judged);
-    name_causes(step, given, *region, expected, found, judged);
+    AlignFindings::RunStep run_again;
+    if (!setting_.own_values) run_again = [&](const NamedData& other) { return chosen(setting_.target.run_step(number, other), places); };
+    findings().look({step, given, *region, found, run_again}, judged);
   }
+  draw_errors(expected, found, judged);
   for (size_t i = 0; i < judged.size(); ++i) {
+    judged[i].floor.reset();
     if (judged[i].verdict != ValueVerdict::Hidden) judgements_[step.outputs[places[i]]] = std::move(judged[i]);
   }
   floor_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+AlignFindings& AlignSteps::findings() {
+  if (!findings_) findings_.emplace(setting_.options, *setting_.graph, setting_.inputs);
+  return *findings_;
 }
 
 void AlignSteps::judge_raised(const StepInfo& step, const NamedData& given, const std::vector<size_t>& places,
@@ -214,10 +228,9 @@ void AlignSteps::judge_raised(const StepInfo& step, const NamedData& given, cons
     return each.metrics.excess_e && (each.verdict == ValueVerdict::Suspicious || each.verdict == ValueVerdict::Differ);
   };
   if (std::ranges::none_of(judged, is_off)) return;
-  if (!raised_) raised_.emplace(*setting_.options.model, setting_.inputs, ModelGraph::Form::Raised);
   std::vector<std::string> wanted;
   for (const size_t place : places) wanted.push_back(step.outputs[place]);
-  const auto region = raised_->region(wanted, given);
+  const auto region = findings().raised().region(wanted, given);
   if (!region) return;
   std::vector<Judgement> others = judge_kernel(&*region, step.op, expected, found, judging);
   for (size_t i = 0; i < judged.size(); ++i) {
@@ -225,25 +238,17 @@ void AlignSteps::judge_raised(const StepInfo& step, const NamedData& given, cons
   }
 }
 
-void AlignSteps::name_causes(const StepInfo& step, const NamedData& given, const Region& region, std::span<const Data> expected,
-                             std::span<const Data> found, std::vector<Judgement>& judged) {
-  const auto is_off = [](const Judgement& each) {
-    return each.verdict == ValueVerdict::Suspicious || each.verdict == ValueVerdict::Differ;
-  };
-  if (setting_.judging.tolerance || std::ranges::none_of(judged, is_off)) return;
-  std::vector<std::string> wanted;
-  for (const ValueId id : region.wanted) wanted.push_back(setting_.graph->name_of(id));
-  std::optional<Region> raised;
-  if (region.nodes.size() != 1) {
-    if (!raised_) raised_.emplace(*setting_.options.model, setting_.inputs, ModelGraph::Form::Raised);
-    raised = raised_->region(wanted, given);
-    if (!raised) return;
-  }
-  for (size_t i = 0; i < judged.size() && i < wanted.size(); ++i) {
-    if (!is_off(judged[i]) || causes_left_ == 0) continue;
-    --causes_left_;
-    if (setting_.options.progress) setting_.options.progress(cat("cause of ", step.node), 0, 0);
-    judged[i].cause = region_cause(raised ? *raised : region, i, expected[i], found[i]);
+void AlignSteps::draw_errors(std::span<const Data> expected, std::span<const Data> found, std::vector<Judgement>& judged) {
+  for (size_t i = 0; i < judged.size() && planes_left_ > 0; ++i) {
+    const bool is_off = judged[i].verdict == ValueVerdict::Suspicious || judged[i].verdict == ValueVerdict::Differ;
+    if (!is_off || !expected[i].is_tensor() || !found[i].is_tensor()) continue;
+    const Tensor& exact = expected[i].tensor();
+    const Tensor& actual = found[i].tensor();
+    if (!is_float(exact.dtype()) || !is_float(actual.dtype()) || exact.shape() != actual.shape()) continue;
+    judged[i].plane = error_plane(doubles(exact), doubles(actual), exact.shape());
+    if (!judged[i].plane) continue;
+    --planes_left_;
+    if (judged[i].pattern && !judged[i].pattern->fired.empty()) add_reason(*judged[i].plane, judged[i].pattern->text + ".");
   }
 }
 

@@ -3,8 +3,7 @@
 #include <map>
 #include <set>
 
-#include "unmoor/workbench/align.h"
-#include "unmoor/workbench/noise/model_noise.h"
+#include "unmoor/workbench/align_findings.h"
 
 namespace unmoor {
 
@@ -51,14 +50,14 @@ class AlignSteps {
   bool selected(const StepInfo& step) const;
   void run(Waiting& waiting);
   std::optional<NamedData> given_for(const StepInfo& step) const;
-  void judge(const StepInfo& step, const NamedData& given, std::span<const Data> actual);
+  void judge(size_t number, const NamedData& given, std::span<const Data> actual);
   // What is not explained as the file writes it may be by the operator that a chain of nodes stands for.
   void judge_raised(const StepInfo& step, const NamedData& given, const std::vector<size_t>& places,
                     std::span<const Data> expected, std::span<const Data> found, const JudgeOptions& judging,
                     std::vector<Judgement>& judged);
-  // Looks for the cause of what is off, for the first few values: each takes up to a minute or so.
-  void name_causes(const StepInfo& step, const NamedData& given, const Region& region, std::span<const Data> expected,
-                   std::span<const Data> found, std::vector<Judgement>& judged);
+  // Draws the errors of what is off, of the first few values.
+  void draw_errors(std::span<const Data> expected, std::span<const Data> found, std::vector<Judgement>& judged);
+  AlignFindings& findings();
   std::vector<Data> expected_for(const StepInfo& step, const NamedData& given);
   void release(const std::string& name);
 
@@ -72,8 +71,8 @@ class AlignSteps {
   std::map<std::string, std::pair<size_t, StepInfo>, std::less<>> reference_steps_;  // By first output.
   std::map<std::string, Judgement, std::less<>> judgements_;
   bool reference_runs_ = true;
-  std::optional<ModelGraph> raised_;  // Made when it is first needed.
-  size_t causes_left_ = 5;  // To look for.
+  size_t planes_left_ = 5;  // To draw.
+  std::optional<AlignFindings> findings_;
   double floor_ms_ = 0;
 };
 

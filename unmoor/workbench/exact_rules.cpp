@@ -115,19 +115,67 @@ std::vector<double> along(const Tensor& x, const Tensor& indices, int64_t axis) 
   return result;
 }
 
-// The scores of NonMaxSuppression's rows [batch, class, box]; boxes [batch, boxes, 4], scores [batch, classes, boxes].
-std::vector<double> scores_of(const Tensor& scores, const Tensor& rows) {
-  const auto values = doubles(scores);
+// The elements of each slice along the last of three lengths, as [outer, length, inner], in order of their size.
+std::vector<double> sorted_along(std::vector<double> values, size_t length, size_t inner) {
+  std::vector<double> slice(length);
+  for (size_t first = 0; first + length * inner <= values.size(); first += length * inner) {
+    for (size_t k = 0; k < inner; ++k) {
+      for (size_t i = 0; i < length; ++i) slice[i] = values[first + i * inner + k];
+      std::ranges::sort(slice, [](double a, double b) { return std::isnan(b) ? !std::isnan(a) : a < b; });
+      for (size_t i = 0; i < length; ++i) values[first + i * inner + k] = slice[i];
+    }
+  }
+  return values;
+}
+
+bool has_repeats(const Tensor& indices, size_t length, size_t inner) {
+  std::vector<double> numbers = doubles(indices);
+  numbers = sorted_along(std::move(numbers), length, inner);
+  for (size_t i = 0; i + inner < numbers.size(); ++i) {
+    if (i / inner % length + 1 < length && numbers[i] == numbers[i + inner]) return true;
+  }
+  return false;
+}
+
+// Values and indices of TopK: no index twice, and where the order is left open, the values in any.
+bool same_top(const OpCall& call, const Tensor& x, bool is_index, const Tensor& found, const Tensor& wanted) {
+  const int64_t axis = call.integer("axis", -1);
+  const size_t place = axis_of(call, x.shape(), axis);
+  const Split split = split_at(found.shape(), place);
+  const bool any_order = call.integer("sorted", 1) == 0;
+  if (!is_index && !any_order) return false;
+  if (is_index && has_repeats(found, split.length, split.inner)) return false;
+  auto a = is_index ? along(x, found, axis) : doubles(found);
+  auto b = is_index ? along(x, wanted, axis) : doubles(wanted);
+  if (!is_index) {
+    for (double& value : b) value = rounded(found.dtype(), value);
+  }
+  if (!any_order) return a == b;
+  return sorted_along(std::move(a), split.length, split.inner) == sorted_along(std::move(b), split.length, split.inner);
+}
+
+// Whether NonMaxSuppression gives these rows [batch, class, box] if equal scores are taken in the order of the rows; boxes [batch,
+// boxes, 4], scores [batch, classes, boxes]. What a row chose is raised by less than any two scores of 32 bits differ.
+bool suppresses_to(const Alone& only, const Tensor& rows) {
+  std::vector<double> scores = doubles(only.in[1].tensor());
+  const Shape& shape = only.in[1].tensor().shape();
   const auto places = integers(rows);
-  const Shape& shape = scores.shape();
-  std::vector<double> result;
+  const std::vector<double> threshold = doubles_at(only.in, 4);
+  const auto count = static_cast<double>(places.size() / 3);
   for (size_t i = 0; i + 2 < places.size(); i += 3) {
     const bool inside = places[i] >= 0 && places[i] < shape[0] && places[i + 1] >= 0 && places[i + 1] < shape[1] &&
                         places[i + 2] >= 0 && places[i + 2] < shape[2];
-    const auto at = static_cast<size_t>(inside ? (places[i] * shape[1] + places[i + 1]) * shape[2] + places[i + 2] : 0);
-    result.push_back(inside ? values[at] : std::numeric_limits<double>::quiet_NaN());
+    if (!inside) return false;
+    double& score = scores[static_cast<size_t>((places[i] * shape[1] + places[i + 1]) * shape[2] + places[i + 2])];
+    if (!threshold.empty() && score <= threshold[0]) return false;
+    score += std::fabs(score) * 0x1p-52 * (count - static_cast<double>(i / 3));
   }
-  return result;
+  std::vector<Data> in = only.in;
+  Tensor raised(only.in[1].tensor().type());
+  store(raised, std::span<const double>(scores));
+  in[1] = raised;
+  const Data made = reference_on(*only.node, in).at(0);
+  return integers(made.tensor()) == places;
 }
 
 }  // namespace
@@ -144,16 +192,25 @@ ExactComparison compare_exactly(const Region& region, size_t, const Data& exact,
 
 bool same_selection(const Region& region, size_t i, const Data& found, const Data& wanted) {
   const auto only = alone(region);
-  if (!only || !found.is_tensor() || found.tensor().dtype() != DType::I64) return false;
+  if (!only || !found.is_tensor() || !wanted.is_tensor() || found.tensor().shape() != wanted.tensor().shape()) return false;
   const OpCall call = call_on(*only->node, only->in);
   const std::string& op = only->node->op;
-  const auto both = [&](const auto& selected) { return selected(found.tensor()) == selected(wanted.tensor()); };
-  if (op == "NonMaxSuppression") return both([&](const Tensor& rows) { return scores_of(only->in[1].tensor(), rows); });
-  const bool picks_one = op == "ArgMax" || op == "ArgMin";
-  const bool is_top = op == "TopK" && region.wanted.at(i) == only->node->outputs.at(1);
-  if (!picks_one && !is_top) return false;
-  const int64_t axis = call.integer("axis", picks_one ? 0 : -1);
-  return both([&](const Tensor& places) { return along(only->in[0].tensor(), places, axis); });
+  if (op == "TopK") {
+    const bool is_index = region.wanted.at(i) == only->node->outputs.at(1);
+    return same_top(call, only->in[0].tensor(), is_index, found.tensor(), wanted.tensor());
+  }
+  if (found.tensor().dtype() != DType::I64) return false;
+  if (op == "NonMaxSuppression") return suppresses_to(*only, found.tensor());
+  if (op != "ArgMax" && op != "ArgMin") return false;
+  const int64_t axis = call.integer("axis", 0);
+  return along(only->in[0].tensor(), found.tensor(), axis) == along(only->in[0].tensor(), wanted.tensor(), axis);
+}
+
+bool selects_places(const Region& region) {
+  return std::ranges::any_of(region.nodes, [&](NodeId id) {
+    const std::string& op = region.graph->node(id).op;
+    return op == "ArgMax" || op == "ArgMin" || op == "TopK" || op == "NonMaxSuppression" || op == "NonZero" || op == "Unique";
+  });
 }
 
 bool may_be_winograd(const Region& region) {

@@ -15,8 +15,13 @@ struct ExactComparison {
 // sign of zero counts where the operator only lays values out anew. Shapes are equal.
 ExactComparison compare_exactly(const Region& region, size_t i, const Data& exact, const Data& actual);
 
-// Whether indices that ArgMax, ArgMin, TopK or NonMaxSuppression gave are others of equal values. False for every other operator.
+// Whether what ArgMax, ArgMin, TopK or NonMaxSuppression gave is right though it is other than what is wanted: other indices of
+// equal values, none of them twice; the values of TopK in another order where that is left open; boxes that are kept if equal
+// scores are taken in another order. False for every other operator.
 bool same_selection(const Region& region, size_t i, const Data& found, const Data& wanted);
+
+// An operator whose integers are places is in it: a place next to the right one is no better than any other.
+bool selects_places(const Region& region);
 
 // A convolution of 3×3 by steps of 1 is in it, as Winograd's F(4×4, 3×3) computes: its spread is wider.
 bool may_be_winograd(const Region& region);

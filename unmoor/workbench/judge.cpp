@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <numbers>
 
 #include "unmoor/base/error.h"
@@ -9,6 +10,7 @@
 #include "unmoor/workbench/exact_rules.h"
 #include "unmoor/workbench/noise/effects.h"
 #include "unmoor/workbench/noise/excess.h"
+#include "unmoor/workbench/noise/integers.h"
 
 namespace unmoor {
 namespace {
@@ -34,6 +36,44 @@ std::vector<double> widened_spread(std::vector<double> spread, bool both_round) 
     for (double& each : spread) each *= std::numbers::sqrt2;
   }
   return spread;
+}
+
+bool is_off(ValueVerdict verdict) { return verdict == ValueVerdict::Differ || verdict == ValueVerdict::Suspicious; }
+
+// Elements of which no noise run is finite are judged by the table of tolerances.
+void judge_unknown(const Tensor& exact, const Tensor& actual, std::span<const double> spread, DType stored, Judgement& result) {
+  const Tolerance tolerance = default_tolerance(stored);
+  const auto wanted = doubles(exact);
+  const auto found = doubles(actual);
+  size_t unknown = 0;
+  bool fits = true;
+  for (size_t i = 0; i < wanted.size(); ++i) {
+    if (!std::isinf(spread[i]) || !std::isfinite(found[i])) continue;
+    ++unknown;
+    fits = fits && std::fabs(found[i] - wanted[i]) <= (tolerance.absolute + tolerance.relative) * std::fabs(wanted[i]);
+  }
+  result.note = cat("no noise run is finite in ", unknown, " elements: they are judged by tolerance");
+  if (!fits) result.verdict = ValueVerdict::Differ;
+}
+
+// Integers that noise runs are known of, not all of which are as they should be.
+void set_integer_verdict(const Sampled& sampled, const Tensor& actual, bool places, Judgement& result) {
+  result.verdict = ValueVerdict::Differ;
+  const bool comparable = sampled && sampled.exact.is_tensor() && !is_float(actual.dtype()) && is_plain(sampled.exact) &&
+                          actual.dtype() != DType::String && sampled.exact.tensor().type() == actual.type();
+  if (!comparable) return;
+  switch (explain_integers(sampled, integers(actual), places)) {
+    case IntegerAnswer::Explained:
+      result.verdict = ValueVerdict::Explained;
+      result.note = "as noise makes these integers differ";
+      break;
+    case IntegerAnswer::Unknown:
+      result.verdict = ValueVerdict::Suspicious;
+      result.note = "rounding alone changes the shape: what is in it cannot be judged";
+      break;
+    case IntegerAnswer::Wrong:
+      break;
+  }
 }
 
 // One kernel's results. The floor is made when the first output asks for it.
@@ -81,10 +121,25 @@ class KernelJudge {
     } else if (same_selection(*region_, i, actual_[i], exact_[i])) {
       result.verdict = ValueVerdict::Match;
       result.note = "other places of equal values";
-    } else if (quantises(*region_) && agrees_as_quantised(result.metrics)) {
+    } else if (quantises(*region_) && !selects_places(*region_) && agrees_as_quantised(result.metrics)) {
       result.verdict = ValueVerdict::Match;
+    } else if (!moves_bits(*region_) && !is_float(stored_[i]) && stored_[i] != DType::String) {
+      by_noise_runs(i, result);
     }
     return result;
+  }
+
+  // Integers at the end of nodes that round: ties may fall either way.
+  void by_noise_runs(size_t i, Judgement& result) {
+    if (runs_.empty() && failure_.empty()) {
+      try {
+        runs_ = noise_runs(*region_, stored_, {DType::F32, 0, options_.seed});
+      } catch (const Error& error) {
+        if (error.kind() == ErrorKind::Stopped) throw;
+        failure_ = error.what();
+      }
+    }
+    if (i < runs_.size()) set_integer_verdict(runs_[i], actual_[i].tensor(), selects_places(*region_), result);
   }
 
   void by_floor(size_t i, Judgement& result) {
@@ -97,19 +152,22 @@ class KernelJudge {
       return;
     }
     std::string reason;
-    if (const auto spread = spread_with(DType::F32, i, reason)) {
-      const Excess found = excess(doubles(exact), *spread, doubles(actual), stored_[i]);
-      set_excess(result.metrics, exact, actual, *spread, found);
-      const Explained answer = explained(found, stored_[i], winograd_);
-      result.verdict = answer == Explained::Yes          ? (plain ? ValueVerdict::Match : ValueVerdict::Explained)
-                       : answer == Explained::Suspicious ? ValueVerdict::Suspicious
-                                                         : ValueVerdict::Differ;
-      if (answer == Explained::Yes && found.p > 16 && winograd_) result.note = "as Winograd does";
-      if (answer != Explained::Yes) try_narrow_steps(i, result);
+    const auto spread = spread_with(DType::F32, i, reason);
+    if (!spread) {
+      result.verdict = by_tolerance(result.metrics);
+      result.note = cat("no noise floor: ", reason);
       return;
     }
-    result.verdict = by_tolerance(result.metrics);
-    result.note = cat("no noise floor: ", reason);
+    const Excess found = excess(doubles(exact), *spread, doubles(actual), stored_[i]);
+    set_excess(result.metrics, exact, actual, *spread, found);
+    const Explained answer = explained(found, stored_[i], winograd_);
+    result.verdict = answer == Explained::Yes          ? (plain ? ValueVerdict::Match : ValueVerdict::Explained)
+                     : answer == Explained::Suspicious ? ValueVerdict::Suspicious
+                                                       : ValueVerdict::Differ;
+    if (answer == Explained::Yes && found.p > 16 && winograd_) result.note = "as Winograd does";
+    if (answer != Explained::Yes) try_narrow_steps(i, result);
+    if (found.unknown > 0) judge_unknown(exact, actual, *spread, stored_[i], result);
+    if (is_off(result.verdict)) result.floor = floors_[i];
   }
 
   // Whether 16-bit arithmetic inside the operator explains what float32 does not.
@@ -119,7 +177,7 @@ class KernelJudge {
     const auto spread = spread_with(stored_[i], i, reason);
     if (!spread) return;
     const Excess found = excess(doubles(exact_[i].tensor()), *spread, doubles(actual_[i].tensor()), stored_[i]);
-    if (found.e > 3 || found.p > 16 || found.mask_is_off) return;
+    if (found.e > 3 || found.p > 16) return;
     result.verdict = ValueVerdict::Suspicious;
     result.note = "16-bit arithmetic inside explains it";
   }
@@ -156,33 +214,9 @@ class KernelJudge {
   std::vector<DType> stored_;
   bool winograd_ = false;
   std::vector<NoiseFloor> floors_, narrow_;
+  std::vector<Sampled> runs_;
   std::string failure_, narrow_failure_;
 };
-
-// The element's noise runs do not agree on it either, or came to what was found.
-bool left_open(const Sampled& sampled, size_t i, int64_t found) {
-  if (sampled.is_exact()) return false;
-  return std::ranges::any_of(sampled.copies, [&](const Data& copy) {
-    if (!copy) return true;
-    const int64_t value = integers(copy.tensor()).at(i);
-    return value == found || value != integers(sampled.exact.tensor()).at(i);
-  });
-}
-
-// Integers that rounding before them may have changed: ties that fell, numbers that went to the next step.
-ValueVerdict integers_after_run(const Data& exact, const Data& actual, const Sampled* sampled, const Metrics& metrics) {
-  if (metrics.fine()) return ValueVerdict::Match;
-  const bool comparable = sampled != nullptr && is_plain(actual) && actual.tensor().dtype() != DType::String &&
-                          !sampled->is_exact() && sampled->exact.is_tensor() &&
-                          sampled->exact.tensor().shape() == actual.tensor().shape();
-  if (!comparable) return ValueVerdict::Differ;
-  const auto wanted = integers(exact.tensor());
-  const auto found = integers(actual.tensor());
-  for (size_t i = 0; i < found.size(); ++i) {
-    if (found[i] != wanted[i] && !left_open(*sampled, i, found[i])) return ValueVerdict::Differ;
-  }
-  return ValueVerdict::Explained;
-}
 
 bool fine_by_table(const Metrics& metrics, DType stored) {
   if (metrics.fine()) return true;
@@ -230,9 +264,9 @@ Judgement judge_after_run(const Data& exact, const Data& actual, const Sampled* 
     return result;
   }
   if (!exact.is_tensor() || !is_float(stored)) {
-    result.verdict = exact.is_tensor()                ? integers_after_run(exact, actual, sampled, metrics)
-                     : fine_by_table(metrics, stored) ? ValueVerdict::Match
-                                                      : ValueVerdict::Differ;
+    result.verdict = fine_by_table(metrics, stored) ? ValueVerdict::Match : ValueVerdict::Differ;
+    const bool integer = exact.is_tensor() && actual.is_tensor() && sampled != nullptr;
+    if (result.verdict == ValueVerdict::Differ && integer) set_integer_verdict(*sampled, actual.tensor(), options.places, result);
     return result;
   }
   std::vector<double> spread =
@@ -248,9 +282,17 @@ Judgement judge_after_run(const Data& exact, const Data& actual, const Sampled* 
     result.verdict = is_plain_rounding(doubles(exact.tensor()), doubles(actual.tensor()), stored) ? ValueVerdict::Match
                                                                                                   : ValueVerdict::Explained;
   } else {
-    result.verdict = found.e <= 5 && found.p <= 30 && !found.mask_is_off ? ValueVerdict::Suspicious : ValueVerdict::Differ;
+    result.verdict = found.e <= 5 && found.p <= 30 ? ValueVerdict::Suspicious : ValueVerdict::Differ;
   }
   return result;
+}
+
+double shown_excess(const Metrics& metrics, ValueVerdict verdict, DType stored) {
+  if (metrics.excess_e) return *metrics.excess_e;
+  const bool fits = verdict == ValueVerdict::Match || verdict == ValueVerdict::Explained || verdict == ValueVerdict::Undefined;
+  if (metrics.max_abs == 0 && fits) return 0;
+  if (!has_grid(stored)) return fits ? 0 : std::numeric_limits<double>::infinity();
+  return metrics.rel_l2 * std::numbers::sqrt3 / grid_of(stored).unit();
 }
 
 double output_limit(DType stored) {

@@ -30,7 +30,7 @@ add_custom_command(
   VERBATIM)
 file(MAKE_DIRECTORY "${report_build}")
 
-embed_files(unmoor_workbench NAMESPACE embedded FILES report/template.html report/words.json "${report_build}/dist/report.js"
+embed_files(unmoor_workbench NAMESPACE embedded FILES report/template.html report/list.html report/words.json report/words.zh.json "${report_build}/dist/report.js"
             "${report_build}/dist/report.css" "${report_build}/dist/report.csp")
 # What the lock asks the user's Python.
 embed_files(unmoor_workbench NAMESPACE embedded FILES unmoor/workbench/machine_facts.py unmoor/workbench/collect.sh)

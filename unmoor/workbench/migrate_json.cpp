@@ -116,7 +116,7 @@ class Document {
     for (const ScannedNode& node : platform.nodes) categories.insert(node.category);
     scan["categories"] = json::array();
     for (const std::string& category : categories) {
-      scan["categories"].push_back({{"name", category}, {"difficulty", difficulty(category)}, {"alternative", "the host"}});
+      scan["categories"].push_back({{"name", category}, {"difficulty", difficulty(category)}, {"alternative", alternative(category)}});
     }
     for (size_t i = 0; i < platform.nodes.size(); ++i) scan["nodes"][i]["category"] = platform.nodes[i].category;
     data["scan"] = std::move(scan);
@@ -127,20 +127,20 @@ class Document {
     json shown = align.to_json();
     std::vector<json> single(nodes_.size());
     std::vector<json> entire(nodes_.size());
-    std::vector<json> over(nodes_.size());
-    std::vector<json> over_entire(nodes_.size());
+    std::vector<json> excess(nodes_.size());
+    std::vector<json> excess_entire(nodes_.size());
     for (const AlignedValue& value : align.values) {
       const auto at = index_.find(value.node);
-      if (at == index_.end() || !over[at->second].is_null()) continue;
-      fill(value.single, single[at->second], over[at->second]);
-      fill(value.entire, entire[at->second], over_entire[at->second]);
+      if (at == index_.end() || !excess[at->second].is_null()) continue;
+      fill(value.single, value.single_verdict, value.dtype, single[at->second], excess[at->second]);
+      fill(value.entire, value.entire_verdict, value.dtype, entire[at->second], excess_entire[at->second]);
     }
     shown["single"] = single;
     shown["entire"] = entire;
-    shown["over"] = over;
-    shown["over_entire"] = over_entire;
+    shown["excess"] = excess;
+    shown["excess_entire"] = excess_entire;
     shown["metrics"] = {"kernel alone", "whole run"};
-    shown["heat"] = json::array({over, over_entire});  // Two lists that begin with a text would be an object.
+    shown["heat"] = json::array({excess, excess_entire});  // Two lists that begin with a text would be an object.
     json hidden = json::array();
     std::set<size_t> listed;
     for (const std::string& node : align.hidden) {
@@ -151,11 +151,11 @@ class Document {
     data["align"] = std::move(shown);
   }
 
-  static void fill(const std::optional<Metrics>& metrics, json& error, json& over) {
+  static void fill(const std::optional<Metrics>& metrics, ValueVerdict verdict, DType stored, json& error, json& excess) {
     if (!metrics) return;
     const bool broken = !metrics->problem.empty() || metrics->class_mismatch > 0;
     error = broken ? json("inf") : measured(metrics->rel_l2);
-    over = broken ? json("inf") : measured(metrics->over);
+    excess = broken ? json("inf") : measured(shown_excess(*metrics, verdict, stored));
   }
 
   void add_profile(json& data) const {

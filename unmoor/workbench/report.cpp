@@ -8,10 +8,11 @@
 #include <vector>
 
 #include "unmoor/workbench/report_data.h"
+#include "unmoor/workbench/report_language.h"
+#include "unmoor/workbench/report_template.h"
 
 namespace embedded {
 extern const std::string_view report_template_html;
-extern const std::string_view report_words_json;
 extern const std::string_view report_js;
 extern const std::string_view report_css;
 extern const std::string_view report_csp;
@@ -21,8 +22,6 @@ namespace unmoor {
 namespace {
 
 using nlohmann::json;
-using Scopes = std::vector<const json*>;
-
 const json nothing;
 
 const json& item_named(const std::vector<const json*>& list, std::string_view key, std::string_view name) {
@@ -31,65 +30,6 @@ const json& item_named(const std::vector<const json*>& list, std::string_view ke
     if (value.is_string() && value.get_ref<const std::string&>() == name) return *item;
   }
   return nothing;
-}
-
-void append_escaped(std::string& out, std::string_view raw) {
-  for (const char c : raw) switch (c) {
-      case '&': out += "&amp;"; break;
-      case '<': out += "&lt;"; break;
-      case '>': out += "&gt;"; break;
-      case '"': out += "&quot;"; break;
-      case '\'': out += "&#39;"; break;
-      default: out += c;
-    }
-}
-
-// The innermost scope that has the name; "a.b" is b within a.
-const json& find(const Scopes& scopes, std::string_view path) {
-  const std::size_t dot = path.find('.');
-  for (auto scope = scopes.rbegin(); scope != scopes.rend(); ++scope) {
-    if (!(*scope)->is_object() || !(*scope)->contains(std::string(path.substr(0, dot)))) continue;
-    const json& value = member(**scope, path.substr(0, dot));
-    return dot == std::string_view::npos ? value : member(value, path.substr(dot + 1));
-  }
-  return nothing;
-}
-
-bool is_empty(const json& value) {
-  return value.is_null() || value == false || (value.is_string() && value.get_ref<const std::string&>().empty());
-}
-
-// {{name}} escaped, {{{name}}} as it is, {{#name}}…{{/name}} for each item of a list, or once if not empty.
-void fill(std::string& out, std::string_view page, Scopes& scopes) {
-  while (true) {
-    const std::size_t open = page.find("{{");
-    out += page.substr(0, open);
-    if (open == std::string_view::npos) return;
-    const std::size_t mark = open + 2 < page.size() && page[open + 2] == '{' ? 3 : 2;
-    const std::size_t close = page.find("}}", open);
-    const std::string_view tag = page.substr(open + mark, close - open - mark);
-    page.remove_prefix(close + mark);
-    if (!tag.starts_with('#')) {
-      const json& value = find(scopes, tag);
-      if (!value.is_string()) continue;
-      const std::string& words = value.get_ref<const std::string&>();
-      if (mark == 3) out += words;
-      else append_escaped(out, words);
-      continue;
-    }
-    const std::string end = fmt::format("{{{{/{}}}}}", tag.substr(1));
-    const std::size_t stop = page.find(end);
-    const auto once = [&](const json& item) {
-      scopes.push_back(&item);
-      fill(out, page.substr(0, stop), scopes);
-      scopes.pop_back();
-    };
-    const json& value = find(scopes, tag.substr(1));
-    if (value.is_array())
-      for (const json& item : value) once(item);
-    else if (!is_empty(value)) once(value);
-    page.remove_prefix(stop + end.size());
-  }
 }
 
 std::string state_of(const std::string& name) { return name == "ok" || name == "warn" || name == "bad" ? name : "none"; }
@@ -102,9 +42,10 @@ json section_view(const json& data, const json& words, const std::string& id, co
   std::string state = text(member(data, "states"), id);
   if (state.empty()) state = failed ? "bad" : text(figure, "state");
   state = state_of(state);
+  const std::string answer = text(member(data, "answers"), id);
   std::string key = text(figure, "value").empty() ? text(tool, "note") : text(figure, "value");
   if (failed) key = text(member(words, "page"), "failed");
-  return {{"id", id},   {"question", question}, {"answer", text(member(data, "answers"), id)},
+  return {{"id", id},   {"question", question}, {"answer", answer == text(data, "sentence") ? "" : answer},
           {"key", key}, {"state", state},       {"state_word", text(member(words, "states"), state)},
           {"missing", ""}, {"command", ""}};
 }
@@ -272,7 +213,7 @@ json for_page(const json& data) {
 // JSON that no HTML parser takes for markup: "<" occurs only inside its strings.
 std::string script_safe(const json& data) {
   std::string out;
-  for (const char c : dump_json(for_page(data))) {
+  for (const char c : dump_json(data)) {
     if (c == '<') out += "\\u003c";
     else out += c;
   }
@@ -281,16 +222,21 @@ std::string script_safe(const json& data) {
 
 }  // namespace
 
-std::string render_report(const json& data) {
-  const json words = json::parse(embedded::report_words_json);
-  json view = head_view(data, words);
-  view["sections"] = section_views(data, words);
-  view["missing_tools"] = missing_views(data, words);
+std::string render_report(const json& data, std::string_view language) {
+  const json& words = report_words(language);
+  const json& own = report_words(report_languages[0]);
+  const Phrases phrases(own, words);
+  const bool foreign = &words != &own;
+  const json head = foreign ? spoken_head(data, phrases) : json();
+  const json& told = foreign ? head : data;
+  json view = head_view(told, words);
+  view["sections"] = section_views(told, words);
+  view["missing_tools"] = missing_views(told, words);
   view["rail"] = rail_view(view["sections"], view["missing_tools"]);
-  view["figures"] = figure_views(data, words);
-  view["next"] = next_views(data);
-  view["sources"] = source_views(data);
-  view["notes"] = note_views(data);
+  view["figures"] = figure_views(told, words);
+  view["next"] = next_views(told);
+  view["sources"] = source_views(told);
+  view["notes"] = note_views(told);
   view["has_sources"] = !view["sources"].empty();
   view["has_figures"] = !view["figures"].empty();
   view["has_next"] = !view["next"].empty();
@@ -298,11 +244,10 @@ std::string render_report(const json& data) {
   view["csp"] = embedded::report_csp;
   view["css"] = embedded::report_css;
   view["js"] = embedded::report_js;
-  view["json"] = script_safe(data);
-  std::string out;
-  Scopes scopes{&view};
-  fill(out, embedded::report_template_html, scopes);
-  return out;
+  const json carried = for_page(data);
+  view["json"] = script_safe(carried);
+  view["other_words"] = foreign ? script_safe(spoken_words(carried, words, phrases)) : std::string();
+  return fill_template(embedded::report_template_html, view);
 }
 
 }  // namespace unmoor

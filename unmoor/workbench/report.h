@@ -2,13 +2,15 @@
 
 #include <nlohmann/json_fwd.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 namespace unmoor {
 
 // One self-contained HTML page for a result as report/DATA.md describes it. Every part of the data may be missing; unknown
-// parts are kept in the JSON that the page carries.
-std::string render_report(const nlohmann::json& data);
+// parts are kept in the JSON that the page carries. In another language than English the page's words and the tools' sentences are
+// that language's; the JSON, names, ids and commands stay. Fails with InvalidArgument on a language that there are no words for.
+std::string render_report(const nlohmann::json& data, std::string_view language = "en");
 
 // The result of one tool as such data: what the page shows stands under its section, with columns, answers and figures. Data that is
 // that already (it has a `schema`) stays as it is.

@@ -21,6 +21,10 @@ std::string text(const json& value) {
 
 std::string text(const json& object, std::string_view name) { return text(member(object, name)); }
 
+bool is_empty(const json& value) {
+  return value.is_null() || value == false || (value.is_string() && value.get_ref<const std::string&>().empty());
+}
+
 std::vector<const json*> items(const json& object, std::string_view name) {
   std::vector<const json*> found;
   const json& list = member(object, name);

@@ -16,6 +16,8 @@ const nlohmann::json& member(const nlohmann::json& object, std::string_view name
 // The text, with broken UTF-8 replaced; empty for anything but text.
 std::string text(const nlohmann::json& value);
 std::string text(const nlohmann::json& object, std::string_view name);
+// Null, false or no text.
+bool is_empty(const nlohmann::json& value);
 // The objects and lists in the list of that name. They live as long as `object`.
 std::vector<const nlohmann::json*> items(const nlohmann::json& object, std::string_view name);
 // A number, or "nan", "inf", "-inf" as results spell them.

@@ -1,5 +1,6 @@
 #include "unmoor/workbench/report_document.h"
 
+#include <algorithm>
 #include <map>
 #include <set>
 
@@ -15,7 +16,7 @@ using nlohmann::json;
 constexpr const char* align_keys[] = {
     "reference",       "target",          "verdict",          "fallback_nodes", "outputs", "values",
     "first_divergent", "first_nonfinite", "nonfinite_origin", "atol",           "rtol",    "atol_scaled_by_rms",
-    "hidden",          "without_noise",   "floor_ms"};
+    "hidden",          "without_noise",   "floor_ms", "planes_left_out"};
 constexpr const char* bench_keys[] = {"runs", "ratios", "warnings"};
 constexpr const char* doctor_keys[] = {"devices", "engines", "pairs", "libraries"};
 
@@ -33,7 +34,7 @@ json scan_section(const json& result) {
   std::set<std::string> categories;
   for (const json* node : items(result, "nodes")) categories.insert(text(*node, "category"));
   for (const std::string& each : categories) {
-    if (!each.empty()) scan["categories"].push_back({{"name", each}, {"difficulty", difficulty(each)}});
+    if (!each.empty()) scan["categories"].push_back({{"name", each}, {"difficulty", difficulty(each)}, {"alternative", alternative(each)}});
   }
   return scan;
 }
@@ -82,11 +83,23 @@ json names_of_hidden(const json& hidden, const json& graph) {
   return found;
 }
 
-// Error and multiple of the tolerance of one side of a value; what has another shape or class is infinitely far.
-std::pair<json, json> far(const json& metrics) {
-  if (!metrics.is_object()) return {nullptr, nullptr};
-  if (!text(metrics, "problem").empty() || count_in(metrics, "class_mismatch") > 0) return {"inf", "inf"};
-  return {member(metrics, "rel_l2"), member(metrics, "over")};
+// A number of one side of a value; what has another shape or class is infinitely far.
+json far(const json& metrics, std::string_view key) {
+  if (!metrics.is_object()) return nullptr;
+  if (!text(metrics, "problem").empty() || count_in(metrics, "class_mismatch") > 0) return "inf";
+  return member(metrics, key);
+}
+
+// By node, the first value's that is known.
+std::vector<json> column_of(const json& align, const std::map<std::string, size_t>& index, const char* side, std::string_view key) {
+  size_t size = 0;
+  for (const auto& [name, i] : index) size = std::max(size, i + 1);
+  std::vector<json> column(size);
+  for (const json* value : items(align, "values")) {
+    const auto at = index.find(text(*value, "node"));
+    if (at != index.end() && column[at->second].is_null()) column[at->second] = far(member(*value, side), key);
+  }
+  return column;
 }
 
 json graph_of_values(const json& align) {
@@ -134,26 +147,23 @@ void add_align_columns(json& page) {
   std::map<std::string, size_t> index;
   const json& names = member(page["graph"], "name");
   for (size_t i = 0; names.is_array() && i < names.size(); ++i) index.emplace(text(names[i]), i);
-  std::vector<json> single(index.empty() ? 0 : names.size());
-  std::vector<json> entire = single;
-  std::vector<json> over = single;
-  std::vector<json> over_entire = single;
-  for (const json* value : items(align, "values")) {
-    const auto at = index.find(text(*value, "node"));
-    if (at == index.end() || !over[at->second].is_null()) continue;
-    std::tie(single[at->second], over[at->second]) = far(member(*value, "single"));
-    std::tie(entire[at->second], over_entire[at->second]) = far(member(*value, "entire"));
-  }
+  // What was judged by a given tolerance, or by an older version, knows no excess.
+  const auto known = [](const json* value) {
+    return number_in(member(*value, "single"), "excess").has_value() || number_in(member(*value, "entire"), "excess").has_value();
+  };
+  const std::vector<const json*> values = items(align, "values");
+  const char* const far_key = std::ranges::any_of(values, known) ? "excess" : "over";
   std::set<size_t> hidden;
   for (const json& name : align["hidden"]) {
     if (const auto at = index.find(text(name)); at != index.end()) hidden.insert(at->second);
   }
-  align["single"] = std::move(single);
-  align["entire"] = std::move(entire);
+  align["single"] = column_of(align, index, "single", "rel_l2");
+  align["entire"] = column_of(align, index, "entire", "rel_l2");
   align["metrics"] = {"kernel alone", "whole run"};
-  align["heat"] = json::array({over, over_entire});  // Two lists that begin with a text would be an object.
-  align["over"] = std::move(over);
-  align["over_entire"] = std::move(over_entire);
+  align[far_key] = column_of(align, index, "single", far_key);
+  align[std::string(far_key) + "_entire"] = column_of(align, index, "entire", far_key);
+  // Two lists that begin with a text would be an object.
+  align["heat"] = json::array({align[far_key], align[std::string(far_key) + "_entire"]});
   align["hidden"] = hidden;
 }
 

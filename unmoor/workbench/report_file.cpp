@@ -37,15 +37,6 @@ bool is_time(const std::string& text) {
          });
 }
 
-std::string time_of_file(const std::string& file) {
-  struct stat about {};
-  if (::stat(file.c_str(), &about) != 0) return now_text();
-  std::tm parts{};
-  ::gmtime_r(&about.st_mtime, &parts);
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
-                     parts.tm_min, parts.tm_sec);
-}
-
 std::string machine_of(const json& result) {
   const json& host = member(member(result, "environment"), "host");
   if (host.is_string()) return text(host);
@@ -56,6 +47,15 @@ std::string machine_of(const json& result) {
 }
 
 }  // namespace
+
+std::string time_of_file(const std::string& file) {
+  struct stat about {};
+  if (::stat(file.c_str(), &about) != 0) return now_text();
+  std::tm parts{};
+  ::gmtime_r(&about.st_mtime, &parts);
+  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}Z", parts.tm_year + 1900, parts.tm_mon + 1, parts.tm_mday, parts.tm_hour,
+                     parts.tm_min, parts.tm_sec);
+}
 
 StoredResult read_stored_result(const std::string& file) {
   StoredResult stored;

@@ -17,6 +17,9 @@ struct StoredResult {
   nlohmann::json sections;  // See report_sections.
 };
 
+// When the file was written: ISO 8601, UTC; now, if that cannot be told.
+std::string time_of_file(const std::string& file);
+
 // Reads one; the label is left empty. Fails as joined_report does.
 StoredResult read_stored_result(const std::string& file);
 

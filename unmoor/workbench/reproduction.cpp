@@ -79,8 +79,9 @@ Graph graph_of(const OpCall& call, std::span<const Data> inputs, std::span<const
   return graph;
 }
 
-constexpr const char* replay = R"(import glob, numpy as np, onnx, onnxruntime as ort
+constexpr const char* replay = R"(import glob, os, numpy as np, onnx, onnxruntime as ort
 from onnx import numpy_helper
+os.chdir(os.path.dirname(os.path.abspath(__file__)))
 def read(kind):
     files = [f"test_data_set_0/{{kind}}_{{k}}.pb" for k in range(len(glob.glob(f"test_data_set_0/{{kind}}_*.pb")))]
     return [numpy_helper.to_array(onnx.TensorProto.FromString(open(file, "rb").read())) for file in files]

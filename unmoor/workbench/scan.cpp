@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <map>
 #include <set>
 
 #include "unmoor/base/error.h"
@@ -95,6 +96,27 @@ std::string difficulty(const std::string& category) {
   return low.contains(category) ? "low" : high.contains(category) ? "high" : "medium";
 }
 
+std::string alternative(const std::string& category) {
+  static const std::map<std::string, std::string> words{
+      {"arithmetic", "direct"},
+      {"reduction", "direct"},
+      {"matmul", "direct; mind transposed operands"},
+      {"conv", "mind padding, dilation and groups"},
+      {"pool", "mind padding and rounding of sizes"},
+      {"norm", "mind epsilon, and which axes"},
+      {"activation", "mind the form: erf or tanh"},
+      {"attention", "take it apart into products and softmax, or write a fused kernel"},
+      {"recurrent", "unroll it, or run it on the host"},
+      {"layout", "direct; often cancels out"},
+      {"quantization", "run it in float, or quantise anew for the target"},
+      {"sampling", "compare results one by one, or run it on the host"},
+      {"dynamic output", "pad to a fixed bound, or run it on the host"},
+      {"control flow", "unroll it, or run it on the host: the host decides"},
+      {"signal", "write it as a product with a constant matrix"}};
+  const auto found = words.find(category);
+  return found == words.end() ? "run it on the host, before or after the rest" : found->second;
+}
+
 namespace {
 
 // The work on one operator for one reason: days, and what they go into. Nothing where there is nothing to do.
@@ -142,6 +164,10 @@ void add_effort(ScannedPlatform& platform) {
   std::ranges::stable_sort(platform.effort, [](const ScanEffort& a, const ScanEffort& b) {
     return a.high != b.high ? a.high > b.high : a.nodes > b.nodes;
   });
+}
+
+bool is_misfit(const Error& error) {
+  return error.kind() == ErrorKind::InvalidModel || error.kind() == ErrorKind::InvalidArgument || error.kind() == ErrorKind::Unsupported;
 }
 
 void check_names(const FileNodes& nodes, const ScanOptions& options) {

@@ -11,6 +11,7 @@
 namespace unmoor {
 
 class Catalog;
+class Error;
 class Facts;
 class FileNodes;
 
@@ -102,8 +103,13 @@ ModelFacts model_facts(const Graph& file, const Graph& typed, const FileNodes& n
 
 // Low, medium or high: what it takes to write a kernel of this category.
 std::string difficulty(const std::string& category);
+// What to do about operators of a category where a platform has no kernel, in words.
+std::string alternative(const std::string& category);
 // "hours", "days", "weeks" or "a redesign": what so many days of work at most are.
 std::string scale_of(double days);
+
+// Whether an error only says that a form or a size does not fit: a broken or odd model, no lack of memory and no request to stop.
+bool is_misfit(const Error& error);
 
 // Whether the options ask for a node; fails with InvalidArgument on a name that selects nothing.
 void check_names(const FileNodes& nodes, const ScanOptions& options);

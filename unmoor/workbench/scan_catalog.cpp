@@ -37,7 +37,8 @@ std::vector<Part> parts_of(const OpCall& call, int64_t opset, int depth, size_t&
       part.parts = parts_of(call_for(graph, node), opset, depth + 1, budget);
       parts.push_back(std::move(part));
     }
-  } catch (const Error&) {
+  } catch (const Error& error) {
+    if (!is_misfit(error)) throw;
     return {};  // Shapes that are not known, or a form that the expansion does not have.
   }
   return parts;

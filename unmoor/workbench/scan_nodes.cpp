@@ -205,7 +205,9 @@ CatalogQuestion FileNodes::question(const FileNode& node) const {
     AskedValue result = asked(value);
     const bool is_own = &value == &node.graph->value(id);
     if (is_own && result.rank < 0) result.dtype.clear();          // Neither inferred nor declared.
-    if (is_own && node.typed != nullptr) result.constant = true;  // Inference computed it and what uses it ahead.
+    // Inference computed it and what uses it ahead: a value with a name that is gone there.
+    const bool was_inferred = node.typed != nullptr && node.typed != node.graph;
+    if (is_own && was_inferred && !value.origin.name.empty()) result.constant = true;
     return result;
   });
 }

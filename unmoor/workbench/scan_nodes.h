@@ -28,7 +28,8 @@ struct FileNode {
 };
 
 // The nodes of a file, those of bodies behind the node around them, each file node once; and what lies before and after them.
-// `file` and `typed`, the file with its types inferred, must outlive it. Immutable.
+// `file` and `typed`, the file with its types inferred, must outlive it; `typed` is `file` itself where no types could be inferred.
+// Immutable.
 class FileNodes {
  public:
   FileNodes(const Graph& file, const Graph& typed);

@@ -100,7 +100,7 @@ std::string outlook_text(const ScannedPlatform& platform, double total_flop, dou
     for (const auto& each : platform.lacking) list += fmt::format("{}{}", list.empty() ? "" : ", ", each);
     text += fmt::format("Lacks {}. ", list);
   }
-  if (platform.source == "catalogue" && platform.copied_bytes > 0) {
+  if (link > 0 || (platform.source == "catalogue" && platform.copied_bytes > 0)) {
     text += fmt::format("Copies for what the host takes: {} a run", short_bytes(platform.copied_bytes));
     text += link > 0 ? fmt::format(", {} ms. ", short_number(1e3 * platform.copied_bytes / link)) : ". ";
   }

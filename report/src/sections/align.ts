@@ -6,7 +6,7 @@ import { figure, type Key } from '../figure';
 import { rowLabel } from '../graphchart';
 import type { Page } from '../page';
 import { table } from '../table';
-import { fill, W } from '../words';
+import { fill, say, W } from '../words';
 import { causes } from './cause';
 import { growth } from './growth';
 
@@ -22,7 +22,7 @@ function hatch(marks: SVGGElement, path: string) {
 function heat(page: Page): HTMLElement | null {
   const { graph, doc, limits } = page;
   const align = doc.align!;
-  const given = Array.isArray(align.heat) ? align.heat.map((row, i) => ({ name: String(align.metrics?.[i] ?? i), values: column(row as Raw[], graph.size) })) : [];
+  const given = Array.isArray(align.heat) ? align.heat.map((row, i) => ({ name: say(String(align.metrics?.[i] ?? i)), values: column(row as Raw[], graph.size) })) : [];
   const own = [{ name: W.single, values: limits.single }, { name: W.entire, values: limits.entire }];
   const rows = (given.some((row) => row.values) ? given : own).filter((row) => row.values) as { name: string; values: (number | null)[] }[];
   if (!graph.size || !rows.length) return null;

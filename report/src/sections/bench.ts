@@ -6,7 +6,7 @@ import { at, bar, bars, dot, rule, span, type Scale } from '../bars';
 import { figure } from '../figure';
 import type { Page } from '../page';
 import { table } from '../table';
-import { fill, W } from '../words';
+import { fill, say, W } from '../words';
 
 const good = (value: Raw): number | null => {
   const number = num(value);
@@ -41,7 +41,7 @@ function warm(page: Page, runs: Run[]): HTMLElement | null {
   const low = Math.max(-50, Math.min(-2, sorted[Math.floor(sorted.length * 0.01)] ?? 0));
   const high = Math.min(200, Math.max(5, sorted[Math.floor(sorted.length * 0.99)] ?? 0));
   const spread = scaleLinear().domain([low, high]).range([0.02, 0.98]).clamp(true);
-  const place: Scale = Object.assign((value: number) => spread(value), { ticks: spread.ticks(4).map((value) => ({ at: spread(value), label: `${value > 0 ? '+' : ''}${digits(value)} %`, strong: value === 0 })) });
+  const place: Scale = Object.assign((value: number) => spread(value), { ticks: spread.ticks(3).map((value) => ({ at: spread(value), label: `${value > 0 ? '+' : ''}${digits(value)} %`, strong: value === 0 })) });
   const bodyRows = rows.map((run) => {
     const { p50, p90, p99 } = { p50: good(run.warm!.p50)!, p90: good(run.warm!.p90), p99: good(run.warm!.p99) };
     const marks: SVGElement[] = [bar(0, scale(p50), isTarget(page, run) ? 'target' : 'arithmetic', 13)];
@@ -141,7 +141,7 @@ function ratios(page: Page): HTMLElement | null {
 
 function warnings(page: Page): HTMLElement | null {
   const texts = list(page.doc.bench?.warnings).map((item) => (typeof item === 'string' ? item : String((item as { text?: string }).text ?? JSON.stringify(item))));
-  return texts.length ? h('ul', { class: 'warnings' }, ...texts.map((text) => h('li', {}, h('b', {}, W.warning), ' ', text))) : null;
+  return texts.length ? h('ul', { class: 'warnings' }, ...texts.map((text) => h('li', {}, h('b', {}, W.warning), ' ', say(text)))) : null;
 }
 
 export function bench(page: Page): (HTMLElement | null)[] {

@@ -7,7 +7,8 @@ import { figure } from '../figure';
 import type { Page } from '../page';
 import { quoted } from '../shell';
 import { table } from '../table';
-import { fill, W } from '../words';
+import { fill, say, W } from '../words';
+import { planeMap } from './plane';
 
 interface Row {
   ids: string[];
@@ -77,22 +78,31 @@ function lookCloser(page: Page, node: string): HTMLElement {
   return command(`unmoor align ${model} --reference ${quoted(align.reference ?? 'reference')} --target ${quoted(align.target ?? page.doc.target ?? 'TARGET')} --node ${quoted(node)}`);
 }
 
-function content(page: Page, value: Value): HTMLElement[] {
-  const cause = value.cause!;
+function told(page: Page, value: Value): HTMLElement[] {
   const name = nameOf(page, value);
+  const link = [nodeLink(name, page.known(name)), value.op ? ` (${value.op}): ` : ': '];
+  const cause = value.cause;
+  if (!cause) return [h('p', { class: 'sentence' }, ...link, W.cause_none), lookCloser(page, name)];
   const also = list(cause.also).map(String);
   return [
-    h('p', { class: 'sentence' }, nodeLink(name, page.known(name)), value.op ? ` (${value.op}): ` : ': ', String(cause.text ?? '')),
-    ...(cause.advice ? [h('p', { class: 'advice' }, String(cause.advice))] : []),
+    h('p', { class: 'sentence' }, ...link, say(String(cause.text ?? ''))),
+    ...(cause.advice ? [h('p', { class: 'advice' }, say(String(cause.advice)))] : []),
     ...(also.length ? [h('p', { class: 'note' }, fill(W.cause_also, { ids: also.join(', ') }))] : []),
     lollipops(value, cause),
     lookCloser(page, name),
   ];
 }
 
+// What is told of a node, and beside it how its error looks.
+function content(page: Page, value: Value): HTMLElement[] {
+  const map = value.plane ? planeMap(value.plane) : null;
+  const parts = told(page, value);
+  return map ? [h('div', { class: 'beside' }, h('div', { class: 'cause' }, ...parts), map)] : parts;
+}
+
 function dataTable(value: Value): HTMLElement {
   const number = (raw: Raw) => num(raw);
-  return table(records(value.cause!.hypotheses), [
+  return table(records(value.cause?.hypotheses), [
     { title: W.cause_hypothesis, get: (one) => String(one.id ?? '?') },
     { title: W.excess, get: (one) => number(one.excess), show: (one) => times(number(one.excess)) },
     { title: W.cause_evidence, get: (one) => number(one.bits) },
@@ -101,26 +111,29 @@ function dataTable(value: Value): HTMLElement {
 
 // The cause of the worst finding; those of the others are closed below it, and made when they are opened.
 export function causes(page: Page): HTMLElement | null {
-  const found = records(page.doc.align?.values).filter((value) => value.cause)
+  const found = records(page.doc.align?.values).filter((value) => value.cause || value.plane)
     .sort((a, b) => severity.indexOf(b.verdict ?? '') - severity.indexOf(a.verdict ?? '') || worst(excessOf(b)) - worst(excessOf(a)) || 0);
   if (!found.length) return null;
+  const first = found[0];
   const others = found.slice(1).map((value) => {
     const name = nameOf(page, value);
-    const details = h('details', { class: 'data' }, h('summary', {}, h('span', { class: 'name' }, name), ` · ${pairOf(value.cause!)}`));
+    const details = h('details', { class: 'data' }, h('summary', {}, h('span', { class: 'name' }, name), value.cause ? ` · ${pairOf(value.cause)}` : ''));
     details.addEventListener('toggle', () => {
       if (details.open && details.childElementCount === 1) details.append(...content(page, value));
     });
     return details;
   });
   const kept = others.slice(0, 50);
+  const cut = num(page.doc.align?.planes_left_out);
   return figure({
-    title: W.cause_title,
-    reading: page.reading('cause', W.cause_reading),
-    legend: [{ mark: 'box', colour: 'ok-fill', text: fill(W.cause_green, { most: green }) }],
-    body: [h('div', { class: 'cause' }, ...content(page, found[0])),
+    title: first.cause ? W.cause_title : W.plane_title,
+    reading: page.reading('cause', first.cause ? W.cause_reading : W.plane_reading),
+    legend: first.cause ? [{ mark: 'box', colour: 'ok-fill', text: fill(W.cause_green, { most: green }) }] : [],
+    body: [h('div', { class: 'cause' }, ...content(page, first)),
       others.length ? h('div', { class: 'cause others' }, h('h4', {}, fill(W.cause_others, { n: others.length })), ...kept,
-        others.length > kept.length ? h('p', { class: 'note' }, fill(W.cause_cut, { n: others.length - kept.length })) : null) : null],
-    table: () => dataTable(found[0]),
-    how: W.cause_how,
+        others.length > kept.length ? h('p', { class: 'note' }, fill(W.cause_cut, { n: others.length - kept.length })) : null) : null,
+      cut ? h('p', { class: 'note' }, fill(W.plane_cut, { n: cut })) : null],
+    table: first.cause ? () => dataTable(first) : undefined,
+    how: first.cause ? `${W.cause_how} ${W.plane_how}` : W.plane_how,
   });
 }

@@ -5,7 +5,7 @@ import { figure } from '../figure';
 import type { Page } from '../page';
 import { glyphs, splitBar, stateOf, states, type State } from '../states';
 import { scroller, table } from '../table';
-import { W } from '../words';
+import { say, W } from '../words';
 
 interface Item {
   name: string;
@@ -23,7 +23,8 @@ export class Coverage {
 
   constructor(readonly page: Page) {
     const { graph, doc } = page;
-    this.platforms = records(doc.scan?.platforms);
+    const platforms = records(doc.scan?.platforms);
+    this.platforms = [...platforms.filter((one) => this.isTarget(one)), ...platforms.filter((one) => !this.isTarget(one))];
     this.rows = records(doc.scan?.nodes);
     const named = new Map<string, Item>();
     graph.name.forEach((name, i) => named.set(name, { name, op: graph.op[i], category: graph.category[i] || W.other }));
@@ -94,9 +95,9 @@ function body(coverage: Coverage): HTMLElement {
         row.after(...children);
       }
       children.forEach((child) => (child.hidden = !show));
-    } }, name);
+    } }, say(name));
     const row = h('tr', {}, h('th', { scope: 'row' }, button), h('td', {}, effortDots(about.get(name)?.difficulty)), ...cells(items),
-      h('td', { class: 'note' }, about.get(name)?.alternative ?? ''));
+      h('td', { class: 'note' }, say(about.get(name)?.alternative ?? '')));
     rows.append(row);
   }
   const last = (title: string, cell: (platform: Platform) => Node | string) => h('tr', { class: 'sum' }, h('th', { scope: 'row', colspan: 2 }, title),
@@ -106,7 +107,7 @@ function body(coverage: Coverage): HTMLElement {
     ...coverage.platforms.map((platform) => {
       const role = coverage.isTarget(platform) ? W.platform_target : platform.role === 'source' ? W.platform_source : '';
       const source = (W.sources as Record<string, string>)[platform.source ?? ''] ?? platform.source ?? '';
-      return h('th', { scope: 'col', class: coverage.isTarget(platform) ? 'target' : null }, h('bdi', { title: platform.name }, clip(platform.name, 40)), role, h('small', {}, [source, platform.version].filter(Boolean).join(' · ')));
+      return h('th', { scope: 'col', class: coverage.isTarget(platform) ? 'target' : null }, h('bdi', { title: platform.name }, clip(platform.name, 40)), role, h('small', { title: platform.version ?? null }, [source, platform.version && clip(platform.version, 26)].filter(Boolean).join(' · ')));
     }), h('th', { scope: 'col' }, W.alternative));
   return scroller(h('table', { class: 'coverage' }, h('thead', {}, head), rows, foot), W.coverage_title);
 }
@@ -125,10 +126,10 @@ export function coverageTable(coverage: Coverage): HTMLElement | null {
       { title: W.node, get: (row) => page.nameOf(row.node) },
       { title: W.operator, get: (row) => row.op ?? null },
       { title: W.platform, get: (row) => row.platform ?? null },
-      { title: W.state, get: (row) => row.state ?? null },
-      { title: W.reason, get: (row) => row.reason ?? null },
-      { title: W.detail, get: (row) => row.detail ?? null },
-      { title: W.advice, get: (row) => row.advice ?? null },
+      { title: W.state, get: (row) => (W.states as Record<string, string>)[row.state ?? ''] ?? row.state ?? null },
+      { title: W.reason, get: (row) => (W.reasons as Record<string, string>)[row.reason ?? ''] ?? row.reason ?? null },
+      { title: W.detail, get: (row) => (row.detail ? say(row.detail) : null) },
+      { title: W.advice, get: (row) => (row.advice ? say(row.advice) : null) },
       { title: W.priority, get: (row) => row.priority ?? null },
     ], { name: 'coverage' }),
   });

@@ -1,10 +1,10 @@
 import { command, h, pill, saveButton } from '../dom';
-import { list, num, records, type Device } from '../data';
+import { groupBy, list, num, records, type Device } from '../data';
 import { time } from '../format';
 import { figure } from '../figure';
 import type { Page } from '../page';
 import { scroller } from '../table';
-import { W } from '../words';
+import { fill, say, W } from '../words';
 
 const text = (value: unknown): string => (typeof value === 'string' ? value : value === null || value === undefined ? '' : JSON.stringify(value));
 
@@ -17,7 +17,7 @@ export function environment(page: Page, json: string): (HTMLElement | null)[] {
   const env = doc.environment ?? {};
   const model = doc.model ?? {};
   const inputs = records(model.inputs).map((input): [string, string] => [`${W.input} ${input.name ?? ''}`, `${input.dtype ?? ''} ${list(input.shape).join(' × ')}`]);
-  const host = env.host && typeof env.host === 'object' ? Object.entries(env.host).map(([name, value]): [string, string] => [name, text(value)]) : env.host ? [[W.host, text(env.host)] as [string, string]] : [];
+  const host = env.host && typeof env.host === 'object' ? Object.entries(env.host).map(([name, value]): [string, string] => [(W.facts as Record<string, string>)[name] ?? name, text(value)]) : env.host ? [[W.host, text(env.host)] as [string, string]] : [];
   const devices = list(env.devices).map((device): [string, string] => [W.device, typeof device === 'string' ? device : text((device as { name?: string }).name ?? device)]);
   const versions = Object.entries(env.versions ?? {}).map(([name, value]): [string, string] => [name, text(value)]);
   const facts = [...host, ...devices, ...versions, ...(doc.version && !versions.some(([name]) => name === 'unmoor') ? [['unmoor', doc.version] as [string, string]] : [])];
@@ -35,13 +35,20 @@ export function environment(page: Page, json: string): (HTMLElement | null)[] {
 
 const deviceKinds: Record<string, string> = { ready: 'ok', broken: 'bad', absent: 'none' };
 
+// Devices that are absent for the same reason are one row.
 function deviceRows(devices: Device[]): HTMLElement {
-  return h('ul', { class: 'plainlist' }, ...devices.map((device) => h('li', {},
-    h('code', { class: 'name' }, device.name ?? '?'), ' ', pill(deviceKinds[device.state ?? ''] ?? 'none', (W.device_states as Record<string, string>)[device.state ?? ''] ?? device.state ?? '?'),
-    h('span', { class: 'note' }, [device.reason, num(device.check_ms) === null ? '' : `${W.checked} ${time(num(device.check_ms))}`, Object.entries(device.versions ?? {}).map(([name, version]) => `${name} ${version}`).join(', ')].filter(Boolean).join(' · ')))));
+  const rows = [...groupBy(devices, (device) => (device.state === 'absent' ? `absent ${device.reason ?? ''}` : `${device.state} ${device.name}`)).values()];
+  return h('ul', { class: 'plainlist' }, ...rows.map((same) => {
+    const device = same[0];
+    const checked = device.state !== 'absent' && num(device.check_ms) !== null ? `${W.checked} ${time(num(device.check_ms))}` : '';
+    const versions = Object.entries(device.versions ?? {}).map(([name, version]) => `${name} ${version}`).join(', ');
+    return h('li', {}, ...same.flatMap((one) => [h('code', { class: 'name' }, one.name ?? '?'), ' ']),
+      pill(deviceKinds[device.state ?? ''] ?? 'none', (W.device_states as Record<string, string>)[device.state ?? ''] ?? device.state ?? '?'),
+      h('span', { class: 'note' }, [device.reason ? say(device.reason) : '', checked, versions].filter(Boolean).join(' · ')));
+  }));
 }
 
-const pairKind = (verdict: string | undefined) => ((W.pair_bad as string[]).includes(verdict ?? '') ? 'bad' : (W.pair_ok as string[]).includes(verdict ?? '') ? 'ok' : 'warn');
+const pairKinds: Record<string, string> = { fits: 'ok', 'does not': 'bad' };
 
 export function doctor(page: Page): (HTMLElement | null)[] {
   const data = page.doc.doctor ?? {};
@@ -52,7 +59,7 @@ export function doctor(page: Page): (HTMLElement | null)[] {
   return [
     devices.length || engines.length ? figure({ title: W.devices_title, reading: page.reading('devices', W.devices_reading), wide: false, body: [deviceRows([...devices, ...engines])] }) : null,
     matrix.length ? figure({ title: W.pairs_title, reading: page.reading('pairs', W.pairs_reading), wide: false, body: [scroller(h('table', {}, h('tbody', {}, ...matrix.map((pair) =>
-      h('tr', {}, h('td', {}, pair.a ?? '?'), h('td', {}, pair.b ?? '?'), h('td', {}, pill(pairKind(pair.verdict), pair.verdict ?? '?')), h('td', { class: 'note' }, pair.source ?? ''))))), W.pairs_title)] }) : null,
+      h('tr', {}, h('td', {}, pair.a ?? '?'), h('td', {}, pair.b ?? '?'), h('td', {}, pill(pairKinds[pair.verdict ?? ''] ?? 'warn', (W.pair_verdicts as Record<string, string>)[pair.verdict ?? ''] ?? pair.verdict ?? '?')), h('td', { class: 'note' }, pair.would ? h('span', { class: 'would' }, fill(W.would, { what: pair.would })) : null, pair.source ?? ''))))), W.pairs_title)] }) : null,
     libraries.length ? figure({ title: W.libraries_title, reading: page.reading('libraries', W.libraries_reading), wide: false, body: [h('ul', { class: 'plainlist' }, ...libraries.map((library) => h('li', {},
       h('code', { class: 'name' }, library.name ?? '?'), ' ', list(library.paths).length > 1 ? pill('warn', W.copies_of.replace('{n}', String(list(library.paths).length))) : null,
       ...list(library.paths).map((path) => h('span', { class: 'note path' }, path === library.used ? '● ' : '○ ', path, path === library.used && list(library.paths).length > 1 ? ` (${W.wins})` : '')))))] }) : null,

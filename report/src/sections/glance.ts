@@ -21,6 +21,17 @@ export function timeBars(page: Page, frame: Frame, top: number, height: number):
   return s('path', { d: path, fill: 'var(--ink3)' });
 }
 
+// Where a node may run, and in what tone: what another device has by choice is half. Later ones hide earlier ones where columns are narrow.
+const places: [Role, number][] = [['target', 1], ['third', 0.5], ['host', 0.5], ['third', 1], ['host', 1]];
+
+function placeOf(page: Page, node: number): number {
+  const device = page.deviceOf(node);
+  if (device < 0) return -1;
+  const role = page.role(device);
+  const tone = role !== 'target' && page.doc.plan?.choice?.[node] ? 0.5 : 1;
+  return places.findIndex((place) => place[0] === role && place[1] === tone);
+}
+
 // The model on one strip: where each node runs, how far it is off, what it takes.
 export function glance(page: Page): HTMLElement | null {
   const { graph } = page;
@@ -33,8 +44,9 @@ export function glance(page: Page): HTMLElement | null {
   const roles = new Set(graph.name.map((_, i) => (page.deviceOf(i) < 0 ? null : page.role(page.deviceOf(i)))));
   const legend: Key[] = [
     ...order.filter((role) => roles.has(role)).map((role): Key => ({ mark: 'box', colour: role, text: W.roles[role] })),
+    ...(graph.name.some((_, i) => [1, 2].includes(placeOf(page, i))) ? [{ mark: 'half', colour: 'host', text: W.lane_choice } as Key] : []),
     ...(single ? colours.slice(1).map((colour, i): Key => ({ mark: 'box', colour, text: (kind === 'excess' ? W.glance_excess : W.glance_tolerance)[i] })) : []),
-    ...(page.ms ? [{ mark: 'none' as Key['mark'], text: W.glance_time }] : []),
+    ...(page.ms ? [{ mark: 'none' as Key['mark'], text: graph.blocks.some((block) => block.name) ? `${W.glance_time} ${W.zoom_how}` : W.glance_time }] : []),
   ];
   const chart = page.chart({
     label: W.glance,
@@ -42,8 +54,8 @@ export function glance(page: Page): HTMLElement | null {
     draw(marks, frame) {
       let y = 0;
       for (const row of rows) {
-        if (row === 'runs') classPaths(frame, (i) => { const d = page.deviceOf(i); return d < 0 ? -1 : order.indexOf(page.role(d)); }, y, tall.runs)
-          .forEach((path, role) => marks.append(s('path', { d: path, fill: `var(--${order[role]})` })));
+        if (row === 'runs') classPaths(frame, (i) => placeOf(page, i), y, tall.runs)
+          .forEach((path, place) => marks.append(s('path', { d: path, fill: `var(--${places[place][0]})`, opacity: places[place][1] === 1 ? null : places[place][1] })));
         if (row === 'differs') classPaths(frame, (i) => Math.min(3, classOf(single![i], page.limits.edges)), y, tall.differs)
           .forEach((path, level) => marks.append(s('path', { d: path, fill: `var(--${colours[level]})` })));
         if (row === 'takes') marks.append(timeBars(page, frame, y, tall.takes));

@@ -135,9 +135,10 @@ export function growth(page: Page): HTMLElement | null {
   const singleRaw = take(align.single);
   const single = limits.single ?? singleRaw;
   const judged = limits.single !== null;
+  const entireTimes = limits.kind === 'excess' ? W.axis_entire_excess : W.axis_entire_over;
   if (!graph.size || !(entire || single)) return null;
   const baseline = relative ? null : take(align.baseline_entire);
-  const above = entire ? panel(relative ? W.axis_entire_over : W.axis_entire, [entire, baseline ?? [], low ?? [], high ?? []], relative ? [0.1, 1] : [], 18, 140, relative) : null;
+  const above = entire ? panel(relative ? entireTimes : W.axis_entire, [entire, baseline ?? [], low ?? [], high ?? []], relative ? [0.1, limits.fine] : [], 18, 140, relative) : null;
   const top = above ? 186 : 14;
   const below = single ? panel(!judged ? W.axis_single : limits.kind === 'excess' ? W.axis_excess : W.axis_over, [single], judged ? [0.1, limits.bad] : [], top, 100, judged) : null;
   const first = graph.find(align.first_divergent ?? null);
@@ -146,7 +147,7 @@ export function growth(page: Page): HTMLElement | null {
   const draw = (marks: SVGGElement, frame: Frame) => {
     if (above && entire) {
       if (floor) marks.append(s('path', { d: band(frame, low!, high!, above.y), fill: 'var(--band)' }));
-      if (relative) marks.append(s('rect', { x: frame.left, width: frame.right - frame.left, y: above.y(1), height: above.top + above.height - above.y(1), fill: 'var(--band)' }));
+      if (relative) marks.append(s('rect', { x: frame.left, width: frame.right - frame.left, y: above.y(limits.fine), height: above.top + above.height - above.y(limits.fine), fill: 'var(--band)' }));
       drawPanel(marks, frame, above);
       if (baseline) marks.append(s('path', { d: line(frame, baseline, above.y), class: 'line dashed' }));
       marks.append(s('path', { d: line(frame, entire, above.y), class: 'line' }));
@@ -167,7 +168,7 @@ export function growth(page: Page): HTMLElement | null {
     }
   };
   const tip = (i: number): TipRow[] => [
-    ...(entire ? [[relative ? W.axis_entire_over : W.axis_entire, relative ? times(entire[i]) : digits(entire[i])] as TipRow] : []),
+    ...(entire ? [[relative ? entireTimes : W.axis_entire, relative ? times(entire[i]) : digits(entire[i])] as TipRow] : []),
     ...(floor ? [[W.floor, `${digits(low![i])} – ${digits(high![i])}`] as TipRow] : []),
     ...(single ? [[!judged ? W.axis_single : limits.kind === 'excess' ? W.axis_excess : W.axis_over, judged ? times(single[i]) : digits(single[i])] as TipRow] : []),
   ];

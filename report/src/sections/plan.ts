@@ -6,7 +6,7 @@ import { figure, type Key } from '../figure';
 import { rowLabel, type Frame } from '../graphchart';
 import type { Page } from '../page';
 import { table } from '../table';
-import { fill, W } from '../words';
+import { fill, say, W } from '../words';
 
 const lane = 24;
 const gap = 30;
@@ -93,7 +93,7 @@ function placement(page: Page): HTMLElement {
 }
 
 export function reasonText(reason: string | undefined, ...more: (string | undefined)[]): string {
-  return [(W.reasons as Record<string, string>)[reason ?? ''] ?? reason, ...more].filter(Boolean).join(': ');
+  return [(W.reasons as Record<string, string>)[reason ?? ''] ?? reason, ...more.map((text) => text && say(text))].filter(Boolean).join(': ');
 }
 
 // The target's own word on a node it does not run.

@@ -5,7 +5,7 @@ import { bar, bars } from '../bars';
 import { figure } from '../figure';
 import type { Page } from '../page';
 import { statePill, states, stateOf, type State } from '../states';
-import { count, fill, W } from '../words';
+import { count, fill, say, W } from '../words';
 import { Coverage, coverageTable, days } from './coverage';
 
 // P0 and P1, nodes with the same story as one entry, the target's first.
@@ -19,7 +19,7 @@ function triage(coverage: Coverage): HTMLElement | null {
   const ordered = [...groups.values()].sort((a, b) => rank(a[0]) - rank(b[0]) || b.length - a.length);
   const item = (rows: ScanNode[]) => {
     const row = rows[0];
-    const why = [row.detail || (W.reasons as Record<string, string>)[row.reason ?? ''] || row.reason, row.advice].filter(Boolean).join('. ');
+    const why = [row.detail ? say(row.detail) : (W.reasons as Record<string, string>)[row.reason ?? ''] || row.reason, row.advice ? say(row.advice) : ''].filter(Boolean).join('; ');
     return h('li', { class: row.priority === 'P0' ? 'bad' : 'warn' },
       h('p', {}, pill(row.priority === 'P0' ? 'bad' : 'warn', row.priority!), ' ', h('b', { class: 'name' }, row.op ?? '?'), ' ',
         fill(W.on_platform, { platform: row.platform ?? '?' }), ` · ${count(rows.length, W.nodes)} `, statePill(stateOf(row.state))),
@@ -38,7 +38,7 @@ function triage(coverage: Coverage): HTMLElement | null {
 
 function effort(coverage: Coverage): HTMLElement | null {
   const { page, platforms } = coverage;
-  const items = records(page.doc.scan?.effort).map((item) => ({ label: item.what ?? '?', sub: item.why ?? '', low: num(item.low), high: num(item.high) }));
+  const items = records(page.doc.scan?.effort).map((item) => ({ label: say(item.what ?? '?'), sub: say(item.why ?? ''), low: num(item.low), high: num(item.high) }));
   const target = platforms.find((platform) => coverage.isTarget(platform));
   const perPlatform = platforms.map((platform) => ({ label: platform.name, sub: '', low: num(platform.effort_days?.[0]), high: num(platform.effort_days?.[1]) }));
   const rows = (items.length ? items : perPlatform).filter((row) => row.low !== null && row.high !== null);

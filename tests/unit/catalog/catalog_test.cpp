@@ -1,5 +1,6 @@
 #include "unmoor/catalog/catalog.h"
 
+#include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <chrono>
@@ -136,6 +137,8 @@ TEST(Catalog, hygon_answers_as_rocm_and_says_so) {
   const auto hygon = catalog.answer(*catalog.find("torch-hygon"), asked);
   EXPECT_EQ(hygon.claim, catalog.answer(*catalog.find("torch-rocm"), asked).claim);
   EXPECT_NE(hygon.detail.find("torch-rocm"), std::string::npos);
+  EXPECT_NE(hygon.source.find("DTK"), std::string::npos) << hygon.source;      // Why it answers so,
+  EXPECT_NE(hygon.source.find("pytorch"), std::string::npos) << hygon.source;  // and where the answer stands.
 }
 
 TEST(Catalog, an_older_version_inherits_and_differs) {
@@ -181,6 +184,97 @@ TEST(Catalog, the_users_file_takes_the_place_of_ours) {
   const Catalog catalog = file.open();
   EXPECT_EQ(catalog.answer(*catalog.find("ort-cpu"), question("Softmax", 13, {"float32"})).claim, Claim::Unknown);
   EXPECT_EQ(catalog.find("ort-cpu")->source(0), "a letter of 2026-11-30");
+}
+
+TEST(Catalog, the_version_that_is_written_wins_over_a_newer_one_that_begins_with_it) {
+  TemporaryFolder folder;
+  for (const char* version : {"2", "2.9", "2.10"}) write_file(fmt::format("{}/{}.json", folder.path(), version), own_file(version).dump());
+  const Catalog catalog(folder.path());
+  EXPECT_EQ(catalog.find("acme@2")->header().version, "2");
+  EXPECT_EQ(catalog.find("acme@2.9")->header().version, "2.9");
+  EXPECT_EQ(catalog.find("acme")->header().version, "2.10");
+}
+
+TEST(Catalog, a_file_like_the_one_whose_place_it_takes_holds_what_differs) {
+  json mine = own_file("1.25.0");
+  mine["platform"] = "ort-cuda";
+  for (const char* like : {"ort-cuda@1.25.0", "ort-cuda", "ort-cuda@1.25"}) {
+    mine["like"] = like;
+    const WithFile file(mine.dump());
+    const Catalog catalog = file.open();
+    const auto cuda = catalog.find("ort-cuda");
+    EXPECT_EQ(catalog.answer(*cuda, question("Loop", 11, {})).claim, Claim::Unsupported) << like;                         // Mine.
+    EXPECT_EQ(catalog.answer(*cuda, question("Conv", 11, {"float32", "float32"}, 3)).claim, Claim::Unsupported) << like;  // Mine.
+    EXPECT_EQ(catalog.answer(*cuda, question("MatMul", 13, {"float32", "float32"}, 2)).claim, Claim::Native) << like;     // Ours.
+    EXPECT_EQ(all_listed(catalog, *cuda).size(), all_listed(Catalog(""), *Catalog("").find("ort-cuda")).size()) << like;
+  }
+}
+
+TEST(Catalog, links_may_name_a_platform_alone_and_must_lead_somewhere) {
+  json mine = own_file();
+  mine["same_as"] = "torch-rocm@2.6";
+  mine["vocabulary"] = "aten";
+  const WithFile file(mine.dump());
+  const Catalog catalog = file.open();
+  EXPECT_EQ(catalog.answer(*catalog.find("acme"), question("aten::mm", 0, {"float32"}, 2)).claim, Claim::Native);
+  for (const char* key : {"like", "same_as", "fallback"}) {
+    for (const char* link : {"ort-cpu@99", "nosuch"}) {
+      json wrong = own_file();
+      wrong[key] = link;
+      const WithFile broken(wrong.dump());
+      try {
+        (void)broken.open();
+        FAIL() << key << " " << link;
+      } catch (const Error& error) {
+        EXPECT_EQ(error.kind(), ErrorKind::InvalidModel);
+        EXPECT_NE(std::string(error.what()).find(key), std::string::npos) << error.what();
+      }
+    }
+  }
+}
+
+TEST(Catalog, element_types_of_calls_are_about_the_data_and_not_about_its_indices) {
+  const json calls{{"schema", 1},
+                   {"platform", "acme"},
+                   {"version", "1"},
+                   {"vocabulary", "aten"},
+                   {"sources", {"made up"}},
+                   {"reasons", {"a kernel"}},
+                   {"types", {{"float32", "int64"}, {"bool", "float32", "int64"}}},
+                   {"ops",
+                    {{"aten::gather", {{"", {"native", 0, 0}}}},
+                     {"aten::where", {{"self", {"native", 0, 1}}}},
+                     {"aten::index_select", {{"", {"native", 0, 0}}}},
+                     {"aten::add", {{"Tensor", {"native", 0, 0}}}},
+                     {"aten::lt", {{"Scalar", {"native", 0, 0}}}},
+                     {"aten::view", {{"", {"native", 0}}}}}}};
+  const WithFile file(calls.dump());
+  const Catalog catalog = file.open();
+  const auto acme = catalog.find("acme");
+  const auto claim = [&](const CatalogQuestion& asked) { return catalog.answer(*acme, asked).claim; };
+  EXPECT_EQ(claim(question("aten::gather", 0, {"float32", "int64"})), Claim::Native);
+  EXPECT_EQ(claim(question("aten::gather", 0, {"float64", "int64"})), Claim::Unsupported);
+  EXPECT_EQ(claim(question("aten::gather", 0, {"int32", "int64"})), Claim::Unsupported);
+  auto where = question("aten::where.self", 0, {"bool", "int32", "int32"});
+  where.outputs[0].dtype = "int32";
+  EXPECT_EQ(claim(where), Claim::Unsupported);
+  // Of several calls that stand for a node, some are about its indices: which, the trace does not tell.
+  EXPECT_EQ(claim(question("Gather", 13, {"float64", "int64"})), Claim::Constrained);
+  EXPECT_EQ(claim(question("Gather", 13, {"float64", "int32"})), Claim::Unsupported);
+}
+
+TEST(Catalog, operators_of_a_newer_release_are_not_in_an_older_one) {
+  const Catalog catalog("");
+  const auto old = catalog.find("torch-npu@6.0.0");
+  const auto now = catalog.find("torch-npu@26.1.0");
+  size_t newer = 0;
+  for (const std::string& op : now->ops()) {
+    if (!op.starts_with("npu::")) continue;
+    const auto asked = question(op, 0, {"float16"});
+    EXPECT_NE(catalog.answer(*old, asked).claim, Claim::Fallback) << op;  // PyTorch has no kernel of its own for them.
+    newer += catalog.answer(*old, asked).claim == Claim::Unsupported ? 1 : 0;
+  }
+  EXPECT_GT(newer, 100U);
 }
 
 TEST(Catalog, a_broken_file_of_the_user_is_refused_with_its_name) {

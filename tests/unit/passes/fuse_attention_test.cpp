@@ -84,6 +84,21 @@ TEST(FuseAttention, keys_repeated_for_heads_that_share_them) {
   EXPECT_EQ(attention_in(result).inputs[1], result.inputs()[0]);  // "k" was sketched first.
 }
 
+// Both at once, as PyTorch's dynamo exporter writes shared keys: the repeat is merged with the joining of heads.
+TEST(FuseAttention, repeated_keys_turned_among_joined_heads) {
+  Sketch s;
+  const auto repeated = [&](const char* name) {
+    const ValueId five = s.node("Unsqueeze", {s.input(name, {2, 2, 7, 8}), s.ints({2})});
+    return s.node("Reshape", {s.node("Expand", {five, s.ints({2, 2, 3, 7, 8})}), s.ints({2, 6, 7, 8})});
+  };
+  ValueId k = s.node("Reshape", {repeated("k"), s.ints({-1, 7, 8})});
+  k = s.node("Reshape", {s.node("Transpose", {k}, {{"perm", std::vector<int64_t>{0, 2, 1}}}), s.ints({2, 6, 8, 7})});
+  const ValueId scores = s.node("MatMul", {s.input("q", {2, 6, 4, 8}), k});
+  const Graph result = fused(s.done({s.node("MatMul", {s.node("Softmax", {scores}), repeated("v")})}));
+  ASSERT_EQ(result.nodes().size(), 1U) << to_text(result);
+  EXPECT_EQ(attention_in(result).inputs[1], result.inputs()[0]);
+}
+
 // Each of these has something else than attention between the products.
 TEST(FuseAttention, what_is_watched_or_differs_stays) {
   const auto build = [](int kind) {

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <set>
 
 #include "tests/unit/passes/sketch.h"
 #include "unmoor/backends/cpu/cpu.h"
@@ -51,13 +52,32 @@ TEST(Place, sixteen_bit_operators_run_in_float32_between_casts) {
   EXPECT_EQ(kernels(sigmoid_of(DType::BF16), make_cpu_backend()->open(0)), wanted);
 }
 
-TEST(Place, sixteen_bit_weights_are_converted_once) {
-  Sketch s;
-  const ValueId x = s.input("x", {3, 4}, DType::F16);
-  const ValueId w = s.constant(Tensor(TensorType{DType::F16, Shape{4, 8}}));
-  const auto plan = make_plan(s.done({s.node("MatMul", {x, w})}), {make_cpu_backend()->open(0)}, {});
-  ASSERT_EQ(plan->placements.size(), 3U);
-  EXPECT_EQ(plan->placements[1].kernel, "cpu.matmul.packed");
+// The float32 constants of a plan, by where they lie.
+std::set<const std::byte*> wide_constants(const Plan& plan) {
+  std::set<const std::byte*> places;
+  for (const Node& node : plan.graph.nodes()) {
+    for (const ValueId id : node.inputs) {
+      const Tensor* const constant = id == no_value ? nullptr : plan.graph.constant_tensor(id);
+      if (constant != nullptr && constant->dtype() == DType::F32) places.insert(constant->bytes().data());
+    }
+  }
+  return places;
+}
+
+TEST(Place, sixteen_bit_weights_are_converted_once_for_all_nodes_and_plans) {
+  const Tensor weights(TensorType{DType::F16, Shape{4, 4}});
+  const std::shared_ptr<Device> cpu = make_cpu_backend()->open(0);
+  const auto plan = [&](int64_t rows) {
+    Sketch s;
+    const ValueId w = s.constant(weights);
+    const ValueId x = s.input("x", {rows, 4}, DType::F16);
+    return make_plan(s.done({s.node("MatMul", {s.node("MatMul", {x, w}), w})}), {cpu}, {});
+  };
+  const auto first = plan(3);
+  const auto second = plan(5);
+  EXPECT_EQ(wide_constants(*first).size(), 1U);
+  EXPECT_EQ(wide_constants(*first), wide_constants(*second));
+  for (const Placement& placement : first->placements) EXPECT_EQ(placement.state, State::Native);
 }
 
 // A step of a quantisation rounds the 16-bit value it is given.

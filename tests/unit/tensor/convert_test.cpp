@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <array>
+#include <bit>
 #include <cmath>
 #include <cstring>
 #include <limits>
@@ -11,6 +12,26 @@ namespace unmoor {
 namespace {
 
 const double infinity = std::numeric_limits<double>::infinity();
+
+TEST(Convert, reads_every_float16_and_bfloat16_of_a_tensor_as_it_reads_one) {
+  for (const DType dtype : {DType::F16, DType::BF16}) {
+    Tensor all(TensorType{dtype, Shape{65536}});
+    for (size_t i = 0; i < 65536; ++i) {
+      all.writable_bytes()[2 * i] = static_cast<std::byte>(i & 255U);
+      all.writable_bytes()[2 * i + 1] = static_cast<std::byte>(i >> 8U);
+    }
+    const std::vector<double> values = doubles(all);
+    for (size_t i = 0; i < 65536; ++i) {
+      const auto bits = static_cast<uint16_t>(i);
+      const auto wanted = static_cast<double>(dtype == DType::F16 ? from_f16(bits) : from_bf16(bits));
+      if (std::isnan(wanted)) {
+        EXPECT_TRUE(std::isnan(values[i])) << i;
+      } else {
+        EXPECT_EQ(std::bit_cast<uint64_t>(values[i]), std::bit_cast<uint64_t>(wanted)) << i;
+      }
+    }
+  }
+}
 
 TEST(Convert, float16_rounds_to_nearest_even_and_overflows_to_infinity) {
   EXPECT_EQ(to_f16(1.0), 0x3C00);

@@ -11,6 +11,7 @@
 #include "unmoor/workbench/causes/probe.h"
 #include "unmoor/workbench/causes/sample.h"
 #include "unmoor/workbench/causes/score.h"
+#include "unmoor/workbench/causes/table.h"
 
 namespace unmoor {
 namespace {
@@ -34,20 +35,6 @@ TEST(CauseArithmetic, values_are_rounded_to_other_formats_or_cut_off) {
   EXPECT_EQ(on_grid(float16_format, 0x1.8p-24), 0x1p-23) << "denormals are kept";
   EXPECT_EQ(on_grid(bfloat16_format, 257), 256);
   EXPECT_EQ(on_grid(tf32_format, 70000), 70016) << "tf32 has float32's range";
-}
-
-TEST(CauseArithmetic, rounding_at_random_keeps_the_mean_and_what_fits) {
-  std::vector<double> values(20000, 1 + 0x1p-12);
-  values[0] = 3;
-  Random random(3);
-  round_at_random(values, float16_format, random);
-  EXPECT_EQ(values[0], 3);
-  double sum = 0;
-  for (size_t i = 1; i < values.size(); ++i) {
-    EXPECT_TRUE(values[i] == 1 || values[i] == 1 + 0x1p-10);
-    sum += values[i] - 1;
-  }
-  EXPECT_NEAR(sum / 19999, 0x1p-12, 0x1p-16);
 }
 
 TEST(CauseScore, a_vague_hypothesis_pays_for_its_spread) {
@@ -172,27 +159,49 @@ TEST(CauseSearch, a_large_node_is_searched_by_a_sample_that_is_said) {
 TEST(CauseSearch, every_operator_can_be_searched_and_none_has_a_cause_when_nothing_changed) {
   CauseOptions options;
   options.seconds = 2;
+  size_t searched = 0, tried = 0;
   for (const auto& [name, op] : all_ops().all()) {
     if (!op.reference || op.category == Category::Sampling || op.category == Category::ControlFlow) continue;
+    if (name == "ai.onnx.ml:TreeEnsemble") continue;  // Its float32 attributes are widened with a whole model only.
     const auto cases = cases_of(op, {DType::F32});
     for (size_t i = 0; i < cases.size() && i < 2; ++i) {
-      try {
-        const OneNode one(cases[i].text);
-        const Expected expected = expected_output(one.call, one.inputs, 0);
-        Tensor target(TensorType{std::get<TensorType>(one.call.outputs.at(0)).dtype, expected.shape});
-        store(target, expected.exact);
-        const Evidence same{one.call, one.inputs, 0, target, expected.exact, expected.spread, target.dtype()};
-        EXPECT_EQ(cause_of(search_cause(same, options)), "unexplained") << cases[i].text;
-        std::vector<double> other = expected.exact;
-        for (size_t k = 0; k < other.size(); ++k) other[k] = other[k] * 1.7 + static_cast<double>(k % 7);
-        store(target, other);
-        search_cause(same, options);
-      } catch (const Error& error) {
-        // What has no float64 values: strings, sequences, outputs whose shape only data tells.
-        EXPECT_NE(error.kind(), ErrorKind::Internal) << cases[i].text << ": " << error.what();
-      } catch (const std::bad_variant_access&) {
-        continue;  // Its output is no tensor.
-      }
+      const OneNode one(cases[i].text);
+      const auto* const type = std::get_if<TensorType>(&one.call.outputs.at(0));
+      if (type == nullptr || type->dtype == DType::String || type->dtype == DType::C64) continue;
+      if (!std::ranges::all_of(one.inputs, [](const Data& data) { return !data || data.is_tensor(); })) continue;  // A map has no floats.
+      const Expected expected = expected_output(one.call, one.inputs, 0);
+      Tensor target(TensorType{type->dtype, expected.shape});
+      store(target, expected.exact);
+      const Evidence same{one.call, one.inputs, 0, target, expected.exact, expected.spread, target.dtype()};
+      const CauseSearch nothing = search_cause(same, options);
+      EXPECT_EQ(cause_of(nothing), "unexplained") << cases[i].text;
+      EXPECT_TRUE(nothing.explained) << cases[i].text;
+      if (expected.exact.size() < 4 || !is_float(type->dtype)) continue;
+      std::vector<double> other = expected.exact;
+      for (size_t k = 0; k < other.size(); ++k) other[k] = other[k] * 1.7 + static_cast<double>(k % 7);
+      store(target, other);
+      const CauseSearch found = search_cause(same, options);
+      EXPECT_FALSE(found.explained) << cases[i].text;
+      ++searched;
+      if (found.hypotheses.size() + found.untried.size() + found.failed.size() > 0) ++tried;
+    }
+  }
+  EXPECT_GT(searched, 200U);
+  EXPECT_GT(tried, searched * 3 / 4);
+}
+
+TEST(CauseSearch, weights_of_many_axes_are_changed_in_few_ways) {
+  Node node{"node", "Conv", {ValueId{0}, ValueId{1}}, {ValueId{2}}, {}, {}};
+  std::vector<int64_t> sizes{1, 1};
+  sizes.resize(16, 2);
+  const std::vector<Data> inputs{Tensor(TensorType{DType::F64, Shape(sizes)}), Tensor(TensorType{DType::F64, Shape(sizes)})};
+  const OpCall call{node, {}, {}, {}};
+  const Situation at{call, inputs, {false, true}, DType::F32, 0};
+  for (const Entry& entry : all_entries()) {
+    if (entry.id == "flipped-weights") {
+      EXPECT_EQ(entry.changes(at).size(), 1U);
+    } else if (entry.id == "transposed-weights") {
+      EXPECT_LE(entry.changes(at).size(), 10U);
     }
   }
 }

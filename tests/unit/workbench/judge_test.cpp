@@ -186,5 +186,97 @@ TEST(Judge, a_given_tolerance_decides_alone) {
   EXPECT_EQ(node.judge(off, 0, {.tolerance = Tolerance{0.1, 0, false}}).verdict, ValueVerdict::Match);
 }
 
+TEST(Judge, small_values_are_not_hidden_by_large_ones_beside_them) {
+  Tensor a = normal({64, 32}, 1);
+  const Tensor b = normal({64, 32}, 2);
+  for (size_t i = 0; i < 32 * 32; ++i) a.writable_span<float>()[i] *= 1e6F;
+  const Alone node("Mul", {a, b});
+  Tensor actual = as_float(node.exact[0].tensor());
+  EXPECT_EQ(node.judge(actual, 0, {.always_floor = true}).verdict, ValueVerdict::Match);
+  for (size_t i = 32 * 32; i < 64 * 32; ++i) actual.writable_span<float>()[i] *= 1.01F;
+  EXPECT_EQ(node.judge(actual).verdict, ValueVerdict::Differ) << "1 % of what is a millionth of the rest";
+}
+
+TEST(Judge, a_few_large_negative_values_are_no_mask) {
+  Tensor x = normal({8, 64}, 3);
+  for (const size_t i : {3U, 70U}) x.writable_span<float>()[i] = -2e4F;
+  const Tensor w = normal({8, 64}, 4);
+  const Alone node("Mul", {x, w});
+  Tensor actual = as_float(node.exact[0].tensor());
+  EXPECT_EQ(node.judge(actual, 0, {.always_floor = true}).verdict, ValueVerdict::Match);
+  actual.writable_span<float>()[3] *= 1 + 1e-5F;
+  EXPECT_EQ(node.judge(actual).verdict, ValueVerdict::Differ);
+}
+
+TEST(Judge, an_honest_power_of_a_negative_base_is_explained) {
+  Tensor base = normal({4, 256}, 5, 2);
+  Tensor exponent(TensorType{DType::F32, Shape{4, 256}});
+  for (size_t i = 0; i < 1024; ++i) exponent.writable_span<float>()[i] = i % 2 == 0 ? 3 : 5;
+  const Alone node("Pow", {base, exponent});
+  Tensor actual = as_float(node.exact[0].tensor());
+  const NoiseRandom random(6, 0, 0);
+  for (size_t i = 0; i < 1024; ++i) actual.writable_span<float>()[i] *= 1 + static_cast<float>(2 * random.around(i)) * 0x1p-23F;
+  EXPECT_EQ(node.judge(actual).verdict, ValueVerdict::Explained);
+  for (float& value : actual.writable_span<float>()) value *= 1 + 2e-6F;
+  EXPECT_EQ(node.judge(actual).verdict, ValueVerdict::Differ);
+}
+
+TEST(Judge, an_inverse_transform_is_off_by_no_more_than_its_terms) {
+  const Alone node("DFT", {normal({2, 256, 2}, 7)}, {{"inverse", int64_t{1}}});
+  Tensor actual = as_float(node.exact[0].tensor());
+  EXPECT_EQ(node.judge(actual, 0, {.always_floor = true}).verdict, ValueVerdict::Match);
+  for (float& value : actual.writable_span<float>()) value *= 1 + 2e-5F;
+  EXPECT_EQ(node.judge(actual).verdict, ValueVerdict::Differ);
+}
+
+TEST(Judge, tied_picks_are_none_twice_and_boxes_those_that_are_kept) {
+  const Tensor x = Tensor::from<float>({2, 4}, {1, 5, 5, 2, 7, 0, 1, 2});
+  const Alone top("TopK", {x, Tensor::from<int64_t>({1}, {2})}, {}, 2);
+  EXPECT_EQ(top.judge(Tensor::from<int64_t>({2, 2}, {2, 2, 0, 3}), 1).verdict, ValueVerdict::Differ) << "one place twice";
+  const Alone unsorted("TopK", {x, Tensor::from<int64_t>({1}, {2})}, {{"sorted", int64_t{0}}}, 2);
+  EXPECT_EQ(unsorted.judge(Tensor::from<int64_t>({2, 2}, {1, 2, 3, 0}), 1).verdict, ValueVerdict::Match);
+  EXPECT_EQ(unsorted.judge(Tensor::from<float>({2, 2}, {5, 5, 2, 7}), 0).verdict, ValueVerdict::Match);
+  EXPECT_EQ(top.judge(Tensor::from<float>({2, 2}, {5, 5, 2, 7}), 0).verdict, ValueVerdict::Differ);
+  // Boxes 0, 1 and 2 have one score; 0 and 1 overlap, 2 lies elsewhere, 3 is a worse one that overlaps 2.
+  const Tensor boxes = Tensor::from<float>({1, 4, 4}, {0, 0, 1, 1, 0, 0, 1, 0.9F, 5, 5, 6, 6, 5, 5, 6, 5.9F});
+  const Tensor scores = Tensor::from<float>({1, 1, 4}, {0.5F, 0.5F, 0.5F, 0.25F});
+  const Alone kept("NonMaxSuppression", {boxes, scores, Tensor::from<int64_t>({1}, {4}), Tensor::from<float>({1}, {0.5F})});
+  ASSERT_EQ(kept.exact[0].tensor().shape(), (Shape{2, 3}));
+  EXPECT_EQ(kept.judge(Tensor::from<int64_t>({2, 3}, {0, 0, 1, 0, 0, 2})).verdict, ValueVerdict::Match);
+  EXPECT_EQ(kept.judge(Tensor::from<int64_t>({2, 3}, {0, 0, 2, 0, 0, 0})).verdict, ValueVerdict::Match);
+  EXPECT_EQ(kept.judge(Tensor::from<int64_t>({2, 3}, {0, 0, 0, 0, 0, 1})).verdict, ValueVerdict::Differ) << "they overlap";
+  EXPECT_EQ(kept.judge(Tensor::from<int64_t>({2, 3}, {0, 0, 0, 0, 0, 3})).verdict, ValueVerdict::Differ) << "a worse box";
+}
+
+// A product, then truncated to integers: the product is not seen.
+TEST(Judge, integers_that_rounding_before_them_decides_may_fall_either_way) {
+  Graph graph;
+  Region region{&graph, {}, {}, {}};
+  Tensor x(TensorType{DType::F32, Shape{100}});
+  for (size_t i = 0; i < 100; ++i) x.writable_span<float>()[i] = static_cast<float>(i) * 0.1F;
+  const Tensor ten = Tensor::from<float>({1}, {10});
+  const ValueId in = graph.add_input("x", x.type());
+  const ValueId factor = graph.add_input("ten", ten.type());
+  region.given = {{in, x}, {factor, ten}};
+  const ValueId product = graph.add_value({"product", x.type(), std::nullopt, {}});
+  const ValueId whole = graph.add_value({"whole", TensorType{DType::I64, Shape{100}}, std::nullopt, {}});
+  region.nodes.push_back(graph.add_node({"mul", "Mul", {in, factor}, {product}, {}, {}}));
+  region.nodes.push_back(graph.add_node({"cast", "Cast", {product}, {whole}, {{"to", int64_t{7}}}, {}}));
+  region.wanted = {whole};
+  const std::vector<Data> exact = exact_results(region);
+  Tensor actual(TensorType{DType::I64, Shape{100}});
+  size_t off = 0;
+  for (size_t i = 0; i < 100; ++i) {
+    actual.writable_span<int64_t>()[i] = static_cast<int64_t>(x.span<float>()[i] * 10.0F);
+    if (actual.span<int64_t>()[i] != exact[0].tensor().span<int64_t>()[i]) ++off;
+  }
+  ASSERT_GT(off, 3U) << "what float32 rounds up to a whole number";
+  const auto judged = [&](const Tensor& found) { return judge_kernel(&region, "Cast", exact, std::vector<Data>{found}, {}).at(0).verdict; };
+  EXPECT_EQ(judged(actual), ValueVerdict::Explained);
+  Tensor wrong = actual.clone();
+  wrong.writable_span<int64_t>()[35] += 3;
+  EXPECT_EQ(judged(wrong), ValueVerdict::Differ);
+}
+
 }  // namespace
 }  // namespace unmoor

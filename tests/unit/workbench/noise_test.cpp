@@ -10,6 +10,7 @@
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/noise/excess.h"
 #include "unmoor/workbench/noise/floor.h"
+#include "unmoor/workbench/noise/integers.h"
 #include "unmoor/workbench/noise/sums.h"
 
 namespace unmoor {
@@ -95,11 +96,6 @@ TEST(Noise, the_closed_form_of_a_sum_is_just_above_a_sequential_float_sum) {
   }
 }
 
-struct Judged {
-  Excess excess;
-  bool has_floor = false;
-};
-
 // A case's exact results in a dtype against what `change` makes of them.
 struct CaseFloor {
   std::vector<NoiseFloor> floors;
@@ -125,6 +121,60 @@ struct CaseFloor {
 
 bool is_random(const Case& each) {
   return each.op.starts_with("Random") || each.op == "Bernoulli" || each.op == "Multinomial" || each.op == "Dropout";
+}
+
+Sampled integer_runs(const std::vector<int64_t>& exact, const std::vector<std::vector<int64_t>>& runs) {
+  const Shape shape{static_cast<int64_t>(exact.size())};
+  Sampled sampled{Tensor::from<int64_t>(shape, exact)};
+  for (const auto& run : runs) sampled.copies.emplace_back(run.empty() ? Data() : Data(Tensor::from<int64_t>(shape, run)));
+  return sampled;
+}
+
+IntegerAnswer explained_integers(const Sampled& sampled, const std::vector<int64_t>& found, bool places) {
+  return explain_integers(sampled, found, places);
+}
+
+TEST(NoiseIntegers, what_the_runs_do_not_agree_on_may_be_what_one_of_them_has) {
+  const Sampled sampled = integer_runs({3, 9}, {{3, 9}, {5, 9}, {3, 9}, {3, 9}});
+  EXPECT_EQ(explained_integers(sampled, {5, 9}, true), IntegerAnswer::Explained);
+  EXPECT_EQ(explained_integers(sampled, {4, 9}, false), IntegerAnswer::Explained) << "a step between";
+  EXPECT_EQ(explained_integers(sampled, {4, 9}, true), IntegerAnswer::Wrong) << "a place between is any place";
+  EXPECT_EQ(explained_integers(sampled, {77, 9}, false), IntegerAnswer::Wrong) << "though the runs do not agree";
+}
+
+TEST(NoiseIntegers, where_the_runs_agree_as_many_may_differ_as_in_one_run_alone) {
+  const Sampled sampled = integer_runs({1, 2, 3, 4, 5}, {{1, 2, 3, 4, 6}, {1, 3, 3, 4, 5}, {1, 2, 3, 4, 5}});
+  EXPECT_EQ(explained_integers(sampled, {2, 2, 3, 4, 5}, false), IntegerAnswer::Explained) << "a tie that no run met";
+  EXPECT_EQ(explained_integers(sampled, {2, 2, 4, 4, 5}, false), IntegerAnswer::Wrong);
+  EXPECT_EQ(explained_integers(sampled, {5, 2, 3, 4, 5}, false), IntegerAnswer::Wrong) << "further than any step";
+  const Sampled still = integer_runs({1, 2}, {{1, 2}, {1, 2}});
+  EXPECT_EQ(explained_integers(still, {1, 2}, false), IntegerAnswer::Explained);
+  EXPECT_EQ(explained_integers(still, {1, 3}, false), IntegerAnswer::Wrong);
+}
+
+TEST(NoiseIntegers, a_run_that_failed_explains_nothing) {
+  EXPECT_EQ(explained_integers(integer_runs({1, 2}, {{}, {1, 2}}), {1, 3}, false), IntegerAnswer::Wrong);
+  EXPECT_EQ(explained_integers(integer_runs({1, 2}, {{}, {}}), {1, 3}, false), IntegerAnswer::Unknown);
+}
+
+TEST(Noise, functions_keep_to_their_domain) {
+  for (const std::string text : {"Acos f32[4]{1,-1,0.5,0}", "Asin f32[4]{1,-1,0.5,0.25}", "Acosh f32[3]{1,1,2}", "Pow f32[2]{-2,-3} f32[2]{3,5}"}) {
+    const CaseFloor floor(parse_case(text), DType::F32);
+    for (const double spread : floor.floors.at(0).spread) {
+      EXPECT_TRUE(std::isfinite(spread)) << text;
+    }
+    EXPECT_GT(floor.floors[0].spread.back(), 0) << text;
+  }
+}
+
+TEST(Noise, where_no_run_is_finite_the_spread_is_not_known) {
+  const double nan = std::nan("");
+  const auto made = [](std::vector<double> values) { return Data(Tensor::from<double>({2}, values)); };
+  const std::vector<double> spread = spread_of({made({1, 2}), {made({nan, 2}), made({nan, 3})}});
+  EXPECT_TRUE(std::isinf(spread[0]));
+  EXPECT_GT(spread[1], 0);
+  const std::vector<double> exact{1, 2}, actual{9, 2};
+  EXPECT_EQ(excess(exact, spread, actual, DType::F32).unknown, 1U);
 }
 
 TEST(Noise, every_operator_with_floating_results_has_a_floor_or_says_why_not) {
@@ -175,7 +225,7 @@ TEST(Noise, every_operator_with_floating_results_has_a_floor_or_says_why_not) {
                                     "com.microsoft:Inverse",
                                     "com.microsoft:MoE",
                                     "com.microsoft:QMoE"};
-  EXPECT_EQ(without, known) << "docs/precision.md lists them";
+  EXPECT_EQ(without, known) << "tests/project/precision_test.py holds docs/precision.md to this list";
 }
 
 }  // namespace

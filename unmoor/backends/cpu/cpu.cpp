@@ -2,10 +2,12 @@
 
 #include <unistd.h>
 
+#include <array>
 #include <charconv>
 #include <cstdlib>
 #include <fstream>
 
+#include "unmoor/backends/cpu/amx/amx.h"
 #include "unmoor/backends/cpu/kernels/families.h"
 #include "unmoor/backends/cpu/machine.h"
 #include "unmoor/backends/cpu/packed_cache.h"
@@ -35,7 +37,9 @@ size_t memory_bytes() {
 }
 
 DeviceInfo describe() {
-  return {.id = "cpu", .name = processor_name(), .arch = arch_name(), .memory_bytes = memory_bytes(), .host = true};
+  const TileChoice choice = tiles();
+  const std::string amx = choice.loops != nullptr ? "on" : cat("off: ", choice.refusal);
+  return {.id = "cpu", .name = processor_name(), .arch = arch_name(), .versions = {{"amx", amx}}, .memory_bytes = memory_bytes(), .host = true};
 }
 
 // Whatever has a reference, run by it.
@@ -52,15 +56,17 @@ Kernel generic_kernel() {
           .evaluate = [](const OpCall& call, std::span<const Data> in, Outputs& out) { run_reference(call, in, out); }};
 }
 
-KernelTable make_kernels(bool winograd) {
+KernelTable make_kernels(bool winograd, bool amx) {
   KernelTable table;
   add_binary_kernels(table);
+  if (amx) add_f32x6_matmul_kernels(table);
   add_matmul_kernels(table);
   add_attention_kernels(table);
   add_depthwise_kernels(table);
   add_conv_kernels(table);
   add_last_depthwise_kernels(table);
   if (winograd) add_winograd_kernels(table);
+  if (amx) add_f32x6_conv_kernels(table);
   add_last_conv_kernels(table);
   add_inverted_kernels(table);
   add_conv_transpose_kernels(table);
@@ -123,9 +129,9 @@ class HostDevice final : public CpuDevice {
   }
   const DeviceInfo& info() const override { return info_; }
   const KernelTable& kernels() const override {
-    static const KernelTable all = make_kernels(true);
-    static const KernelTable plain = make_kernels(false);
-    return winograd_ && !exact_ ? all : plain;
+    static const std::array<std::array<KernelTable, 2>, 2> tables{{{make_kernels(false, false), make_kernels(false, true)},
+                                                                   {make_kernels(true, false), make_kernels(true, true)}}};
+    return tables.at(winograd_ && !exact_ ? 1 : 0).at(amx_ && !exact_ ? 1 : 0);
   }
   bool prefers_channels_last() const override { return channels_last_; }
   std::shared_ptr<Buffer> allocate(size_t bytes) override { return make_host_buffer(bytes); }
@@ -137,20 +143,25 @@ class HostDevice final : public CpuDevice {
       winograd_ = is_on(key, value);
     } else if (key == "exact") {
       exact_ = is_on(key, value);
+    } else if (key == "amx") {
+      amx_ = is_on(key, value);
     } else if (key == "channels_last") {
       channels_last_ = is_on(key, value);
     } else if (key == "weights_cache") {
       set_cache(value);
     } else {
       fail(ErrorKind::InvalidArgument, "the cpu device has no option '", key,
-           "'; it has: affinity, channels_last, exact, threads, weights_cache, winograd");
+           "'; it has: affinity, amx, channels_last, exact, threads, weights_cache, winograd");
     }
   }
   void finish_preparation() override { machine_.weights().finish(); }
   std::vector<std::string> notes() const override {
     const auto cache = machine_.weights().cache();
-    const std::string note = cache == nullptr ? "packed weights: the cache is off" : cache->note();
-    return note.empty() ? std::vector<std::string>() : std::vector<std::string>{note};
+    std::vector<std::string> notes{cache == nullptr ? "packed weights: the cache is off" : cache->note()};
+    const TileChoice choice = tiles();
+    if (choice.worth_telling) notes.push_back(cat("amx is off: ", choice.refusal));
+    std::erase(notes, "");
+    return notes;
   }
 
  private:
@@ -170,6 +181,7 @@ class HostDevice final : public CpuDevice {
   DeviceInfo info_ = describe();
   bool own_threads_;
   bool winograd_ = true;
+  bool amx_ = true;
   bool exact_ = false;
   bool channels_last_ = true;
 };

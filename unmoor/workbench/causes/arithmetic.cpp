@@ -6,8 +6,6 @@
 
 namespace unmoor::causes {
 
-double Format::unit() const { return std::ldexp(1.0, -digits); }
-
 Format format_of(DType dtype) {
   switch (dtype) {
     case DType::F16:
@@ -22,7 +20,7 @@ Format format_of(DType dtype) {
 }
 
 double step_at(const Format& format, double value) {
-  const int least = format.lowest + 1 - format.digits;
+  const int least = format.lowest_exponent + 1 - format.digits;
   if (value == 0 || !std::isfinite(value)) return std::ldexp(1.0, least);
   return std::ldexp(1.0, std::max(std::ilogb(value) + 1 - format.digits, least));
 }
@@ -32,8 +30,8 @@ double on_grid(const Format& format, double value, Cut cut) {
   const double step = step_at(format, value);
   const double steps = value / step;
   const double rounded = (cut == Cut::Nearest ? std::nearbyint(steps) : std::trunc(steps)) * step;
-  if (std::fabs(rounded) <= format.most) return rounded;
-  return std::copysign(cut == Cut::Nearest ? std::numeric_limits<double>::infinity() : format.most, value);
+  if (std::fabs(rounded) <= format.largest) return rounded;
+  return std::copysign(cut == Cut::Nearest ? std::numeric_limits<double>::infinity() : format.largest, value);
 }
 
 // splitmix64, by Sebastiano Vigna (public domain): a counter, well mixed.
@@ -49,17 +47,6 @@ double Random::spread() { return 2 * unit() - 1; }
 double Random::normal() {
   const double sum = spread() + spread() + spread() + spread();  // Of variance 4/3.
   return sum * 0.8660254037844386;
-}
-
-void round_at_random(std::span<double> values, const Format& format, Random& random) {
-  for (double& value : values) {
-    if (!std::isfinite(value) || value == 0) continue;
-    const double step = step_at(format, value);
-    const double steps = value / step;
-    const double below = std::floor(steps);
-    if (steps != below) value = (below + (random.unit() < steps - below ? 1 : 0)) * step;
-    if (std::fabs(value) > format.most) value = std::copysign(std::numeric_limits<double>::infinity(), value);
-  }
 }
 
 }  // namespace unmoor::causes

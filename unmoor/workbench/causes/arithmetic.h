@@ -1,27 +1,17 @@
 #pragma once
 
 #include <cstdint>
-#include <span>
-#include <vector>
 
-#include "unmoor/tensor/dtype.h"
+#include "unmoor/workbench/noise/grid.h"
 
 namespace unmoor::causes {
 
-// A floating format: bits of the significand, the exponent of the least normal number, the greatest number.
-struct Format {
-  int digits = 24;
-  int lowest = -126;
-  double most = 3.4028234663852886e38;
-
-  double unit() const;  // Half a step at 1: the unit roundoff.
-  bool operator==(const Format&) const = default;
-};
-inline constexpr Format float32_format{};
-inline constexpr Format float16_format{11, -14, 65504};
-inline constexpr Format bfloat16_format{8, -126, 3.3895313892515355e38};
-inline constexpr Format tf32_format{11, -126, 3.4028234663852886e38};
-inline constexpr Format float64_format{53, -1022, 1.7976931348623157e308};
+using Format = Grid;
+inline constexpr Format float32_format{24, -126, 3.4028234663852886e38, 0x1p-126};
+inline constexpr Format float16_format{11, -14, 65504, 0x1p-14};
+inline constexpr Format bfloat16_format{8, -126, 3.3895313892515355e38, 0x1p-126};
+inline constexpr Format tf32_format{11, -126, 3.4028234663852886e38, 0x1p-126};
+inline constexpr Format float64_format{53, -1022, 1.7976931348623157e308, 0x1p-1022};
 Format format_of(DType dtype);  // float32's for what is no floating type.
 
 enum class Cut : uint8_t { Nearest, TowardZero };
@@ -48,8 +38,5 @@ class Random {
  private:
   uint64_t state_;
 };
-
-// Rounds each value up or down to a number of the format, at random so that the mean stays.
-void round_at_random(std::span<double> values, const Format& format, Random& random);
 
 }  // namespace unmoor::causes

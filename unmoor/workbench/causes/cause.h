@@ -3,6 +3,7 @@
 #include <optional>
 #include <span>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "unmoor/ops/op.h"
@@ -47,7 +48,8 @@ struct CauseOptions {
 };
 
 struct CauseSearch {
-  std::optional<Cause> cause = std::nullopt;  // Empty: unexplained.
+  std::optional<Cause> cause = std::nullopt;  // Empty: unexplained, or there was nothing to explain.
+  bool explained = false;                     // The node as it is explains the target.
   std::vector<Hypothesis> hypotheses = {};    // As in the cause.
   size_t elements = 0;                        // Looked at.
   size_t of_elements = 0;                     // That the output has.
@@ -64,8 +66,11 @@ std::optional<Cause> find_cause(const Evidence& evidence);
 
 // Every id, in a fixed order.
 std::vector<std::string> cause_ids();
+// Id, text and advice of one of them. Fails with Internal on another.
+Cause cause_named(std::string_view id);
 
-// The output in float64 and its spread by the search's own noise, for callers that have none.
+// The output in float64 and its spread by noise/floor.h in float32 arithmetic, its storing left out; that of its
+// rounding alone where there is no noise model. For callers that have no floor. Fails as references do.
 struct Expected {
   std::vector<double> exact;
   std::vector<double> spread;

@@ -8,6 +8,7 @@
 
 #include "unmoor/ops/op.h"
 #include "unmoor/workbench/causes/arithmetic.h"
+#include "unmoor/workbench/noise/sampler.h"
 
 namespace unmoor::causes {
 
@@ -25,10 +26,8 @@ struct Change {
   std::string detail = {};                             // Which variant this is: "1e-12".
 };
 
-// Inputs with floats widened to float64; everything else as it is.
-std::vector<Data> widened(std::span<const Data> inputs);
-// The call of a node on these inputs, every one known: types, outputs inferred. `node` and `inputs` must outlive it.
-OpCall call_of(const Node& node, std::span<const Data> inputs);
+// The node's inputs with floats widened to float64; everything else as it is, and bits that the node reads as another type.
+std::vector<Data> widened(const Node& node, std::span<const Data> inputs);
 
 // A change to a node inside of an operator: the path has the node's place in the expansion of the operator, its place in that
 // node's, …
@@ -37,12 +36,12 @@ struct Patch {
   const Change* change = nullptr;
 };
 
-// Runs operators by their references in float64, exact or with noise where an honest implementation rounds. One
-// thread at a time.
+// Runs operators by their references in float64, exact or with the noise of noise/sampler.h; what has no noise model there rounds
+// its result. One thread at a time.
 class Evaluator {
  public:
   Evaluator() = default;  // Exact.
-  Evaluator(Arithmetic arithmetic, uint64_t seed) : arithmetic_(arithmetic), random_(seed) {}
+  Evaluator(Arithmetic arithmetic, uint64_t seed);
 
   // The outputs. Fails as references do, and with Stopped.
   std::vector<Data> run(const Node& node, std::span<const Data> inputs, const Patch* patch = nullptr);
@@ -56,12 +55,9 @@ class Evaluator {
   std::vector<Data> run_changed(const Change& change, size_t depth);
   std::vector<Data> run_graph(const Graph& graph, const Patch* patch, size_t depth);
   std::vector<Data> run_plain(const OpCall& call, std::span<const Data> inputs);
-  std::vector<Data> run_noisy(const OpCall& call, std::span<const Data> inputs);
-  void add_coordinate_noise(const OpCall& call, std::span<const Data> inputs, std::vector<Data>& outputs);
-  void add_sum_noise(const OpCall& call, std::span<const Data> inputs, std::vector<Data>& outputs);
+  std::vector<Data> run_noisy(const Node& node, std::span<const Data> inputs);
 
-  std::optional<Arithmetic> arithmetic_;
-  Random random_{0};
+  std::optional<NoiseSampler> sampler_;
   const Visit* visit_ = nullptr;
   std::vector<size_t> path_;
 };

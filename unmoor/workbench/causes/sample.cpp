@@ -192,7 +192,7 @@ std::optional<Sample> sampled(const OpCall& call, std::span<const Data> inputs, 
   std::iota(sample.elements.begin(), sample.elements.end(), size_t{0});
   bool any = false;
   for (const Plan& plan : plans_of(call, inputs)) {
-    const OpCall now = call_of(call.node, sample.inputs);
+    const OpCall now = call_on(call.node, sample.inputs);
     const double cost = cost_in_flop(now);
     if (cost <= flop || now.output(0).shape[plan.axis] < 2) continue;
     const auto here = std::ranges::find(sample.elements, worst);

@@ -6,6 +6,7 @@
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/causes/subject.h"
+#include "unmoor/workbench/noise/floor.h"
 
 namespace unmoor {
 namespace causes {
@@ -16,7 +17,8 @@ class Search {
   Search(const Evidence& evidence, const CauseOptions& options) : evidence_(evidence), subject_(evidence, options, search_) {}
 
   CauseSearch run() {
-    if (is_explained()) return std::move(search_);
+    search_.explained = is_explained();
+    if (search_.explained) return std::move(search_);
     if (subject_.is_too_large()) {
       search_.untried = cause_ids();
       return std::move(search_);
@@ -48,7 +50,7 @@ class Search {
     for (const Entry& entry : all_entries()) {
       if (!applies_to(entry, subject_.node().op)) continue;
       const size_t before = trials.size();
-      const OpCall call = call_of(subject_.node(), subject_.inputs_for(entry));
+      const OpCall call = call_on(subject_.node(), subject_.inputs_for(entry));
       add_trials(trials, entry, subject_.situation(call, subject_.inputs_for(entry)), {});
       if (trials.size() > before) done.insert(entry.id);
     }
@@ -143,7 +145,7 @@ class Search {
   void add_pairs(std::vector<Trial>& pairs, const Trial& first, const Entry& entry,
                  std::set<std::pair<std::string, std::string>>& seen) {
     std::vector<Trial> tops;
-    const OpCall call = call_of(first.change.node, first.change.inputs);
+    const OpCall call = call_on(first.change.node, first.change.inputs);
     Situation at = subject_.situation(call, subject_.inputs());
     at.inputs = first.change.inputs;
     at.weights.resize(first.change.inputs.size());
@@ -233,23 +235,45 @@ std::vector<std::string> cause_ids() {
   return ids;
 }
 
-Expected expected_output(const OpCall& call, std::span<const Data> inputs, size_t output, uint64_t seed) {
-  const auto wide = causes::widened(inputs);
-  const auto run = [&](causes::Evaluator evaluator) { return evaluator.run(call.node, wide).at(output).tensor(); };
-  const Tensor tensor = run(causes::Evaluator());
-  Expected expected{doubles(tensor), {}, tensor.shape()};
-  std::vector<double> squares(expected.exact.size());
-  const size_t copies = squares.size() < 1000 ? 8 : 4;
+Cause cause_named(std::string_view id) {
+  for (const causes::Entry& entry : causes::all_entries()) {
+    if (entry.id == id) return {std::string(id), cat("The target ", entry.text, "."), std::string(entry.advice)};
+  }
+  fail(ErrorKind::Internal, "there is no cause '", id, "'");
+}
+
+namespace {
+
+// What noise runs of the search make of an operator that noise/floor.h has no model of: its result rounded.
+void add_rounding(Expected& expected, const OpCall& call, std::span<const Data> inputs, size_t output, uint64_t seed) {
+  constexpr size_t copies = 8;
   for (size_t copy = 0; copy < copies; ++copy) {
-    const auto values = doubles(run(causes::Evaluator(causes::Arithmetic{}, seed * 1000 + 500 + copy)));
-    // Where data decides the shape, noise may change it.
-    for (size_t i = 0; i < squares.size() && i < values.size(); ++i) {
+    causes::Evaluator evaluator(causes::Arithmetic{}, seed * 1000 + 500 + copy);
+    const auto values = doubles(evaluator.run(call.node, inputs).at(output).tensor());
+    for (size_t i = 0; i < values.size() && i < expected.spread.size(); ++i) {
       const double e = values[i] - expected.exact[i];
-      squares[i] += std::isfinite(e) ? e * e : 0;
+      if (std::isfinite(e)) expected.spread[i] += e * e / static_cast<double>(copies);
     }
   }
-  for (double& s : squares) s = std::sqrt(s / static_cast<double>(copies));
-  expected.spread = std::move(squares);
+  for (double& s : expected.spread) s = std::sqrt(s);
+}
+
+}  // namespace
+
+Expected expected_output(const OpCall& call, std::span<const Data> inputs, size_t output, uint64_t seed) {
+  const auto wide = causes::widened(call.node, inputs);
+  const Tensor exact = causes::Evaluator().run(call.node, wide).at(output).tensor();
+  Expected expected{doubles(exact), std::vector<double>(exact.elements()), exact.shape()};
+  try {
+    const std::vector<DType> stored(call.node.outputs.size(), DType::F32);
+    const auto outputs = std::span(call.node.outputs).first(output);
+    const auto place = static_cast<size_t>(std::ranges::count_if(outputs, [](ValueId id) { return id != no_value; }));
+    const NoiseFloor floor = noise_floor(call.node, wide, stored, {DType::F32, 0, seed}).at(place);
+    if (floor.spread.size() == expected.spread.size()) expected.spread = floor.spread;
+  } catch (const Error& error) {
+    if (error.kind() != ErrorKind::Unsupported) throw;
+    add_rounding(expected, call, wide, output, seed);
+  }
   return expected;
 }
 

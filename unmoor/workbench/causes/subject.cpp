@@ -26,7 +26,7 @@ Subject::Subject(const Evidence& evidence, const CauseOptions& options, CauseSea
       search_(search),
       deadline_(Clock::now() + std::chrono::duration_cast<Clock::duration>(std::chrono::duration<double>(options.seconds))),
       node_(evidence.call.node),
-      inputs_(widened(evidence.inputs)),
+      inputs_(widened(evidence.call.node, evidence.inputs)),
       target_(doubles(evidence.target)),
       null_{{evidence.exact.begin(), evidence.exact.end()}, {evidence.spread.begin(), evidence.spread.end()}} {
   null_.spread.resize(null_.values.size());
@@ -64,7 +64,7 @@ double Subject::size_of_target() const {
 }
 
 void Subject::take_sample() {
-  const OpCall call = call_of(node_, inputs_);
+  const OpCall call = call_on(node_, inputs_);
   const auto sample = sampled(call, inputs_, options_.flop, worst_element());
   if (!sample) return;
   whole_inputs_ = inputs_;

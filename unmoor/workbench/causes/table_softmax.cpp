@@ -18,7 +18,7 @@ int64_t axis_of(const Situation& at) {
 ValueId limited(GraphBuilder& builder, ValueId power, const Format& format) {
   const DType dtype = std::get<TensorType>(builder.type(power)).dtype;
   const ValueId infinite = builder.scalar(std::numeric_limits<double>::infinity(), dtype);
-  const ValueId large = builder.add("Greater", {power, builder.scalar(format.most, dtype)});
+  const ValueId large = builder.add("Greater", {power, builder.scalar(format.largest, dtype)});
   const ValueId small = builder.add("Less", {power, builder.scalar(step_at(format, 0) / 2, dtype)});
   const ValueId rest = builder.add("Where", {small, builder.scalar(0, dtype), power});
   return builder.add("Where", {large, infinite, rest});

@@ -61,7 +61,7 @@ std::vector<Change> floored_division(const Situation& at) {
 
 std::vector<Change> limited_infinity(const Situation& at) {
   const auto limit = [](double value) {
-    return std::fabs(value) > float16_format.most ? std::copysign(float16_format.most, value) : value;
+    return std::fabs(value) > float16_format.largest ? std::copysign(float16_format.largest, value) : value;
   };
   std::vector<Change> changes;
   changes.push_back(with_result(
@@ -85,7 +85,7 @@ std::vector<Change> flushed(const Situation& at) {
   std::vector<Format> formats{format_of(at.stored)};
   if (at.stored == DType::F32) formats.push_back(float16_format);
   for (const Format& format : formats) {
-    const double least = std::ldexp(1.0, format.lowest);
+    const double least = std::ldexp(1.0, format.lowest_exponent);
     const auto flush = [least](double value) { return std::fabs(value) < least ? std::copysign(0.0, value) : value; };
     const std::string which = format == float16_format && at.stored == DType::F32 ? " below float16's range" : "";
     changes.push_back(with_result(

@@ -1,5 +1,5 @@
-#include <algorithm>
 #include <numeric>
+#include <span>
 
 #include "unmoor/base/error.h"
 #include "unmoor/ops/compose.h"
@@ -10,6 +10,10 @@ namespace unmoor::causes {
 namespace {
 
 constexpr size_t weight = 1;  // The place of the weights in all operators of this file.
+// A convolution over more axes of 2 or more is not tried with single ones flipped, and weights of more such axes only with the last
+// two swapped: every change holds a copy of the weights.
+constexpr size_t most_flipped = 3;
+constexpr size_t most_swapped = 5;
 
 // Two axes swapped; then under the shape that the operator takes, as the bytes lie.
 Tensor swapped(const Situation& at, size_t a, size_t b) {
@@ -24,9 +28,15 @@ std::vector<Change> transposed(const Situation& at) {
   std::vector<Change> changes;
   if (!at.has_floats(weight) || at.tensor(weight).elements() < 2) return {};
   const Shape& shape = at.tensor(weight).shape();
-  for (size_t b = shape.rank(); b-- > 0;) {
-    for (size_t a = b; a-- > 0;) {
-      if (shape[a] < 2 || shape[b] < 2) continue;
+  std::vector<size_t> axes;
+  for (size_t axis = 0; axis < shape.rank(); ++axis) {
+    if (shape[axis] > 1) axes.push_back(axis);
+  }
+  if (axes.size() > most_swapped) axes.erase(axes.begin(), axes.end() - 2);
+  for (size_t i = axes.size(); i-- > 0;) {
+    for (size_t k = i; k-- > 0;) {
+      const size_t a = axes[k];
+      const size_t b = axes[i];
       const std::string detail = shape.rank() == 2 ? "" : cat("axes ", a, " and ", b);
       changes.push_back(with_input(at, weight, swapped(at, a, b), detail));
     }
@@ -34,15 +44,14 @@ std::vector<Change> transposed(const Situation& at) {
   return changes;
 }
 
-// Every spatial axis in turn that `flips` names by a bit.
-Tensor reversed(const Tensor& w, size_t flips) {
+// Back to front along these axes.
+Tensor reversed(const Tensor& w, std::span<const size_t> axes) {
   const std::vector<double> from = doubles(w);
   const std::vector<int64_t> steps = w.shape().strides();
   std::vector<double> to(from.size());
   for (size_t i = 0; i < to.size(); ++i) {
     auto place = static_cast<int64_t>(i);
-    for (size_t axis = 2; axis < steps.size(); ++axis) {
-      if ((flips >> (axis - 2) & 1U) == 0) continue;
+    for (const size_t axis : axes) {
       const int64_t size = w.shape()[axis];
       const int64_t index = static_cast<int64_t>(i) / steps[axis] % size;
       place += (size - 1 - 2 * index) * steps[axis];
@@ -54,13 +63,22 @@ Tensor reversed(const Tensor& w, size_t flips) {
   return result;
 }
 
+// All spatial axes; of up to three each alone, and of three the pairs: no more than seven, whatever the rank.
 std::vector<Change> flipped(const Situation& at) {
-  std::vector<Change> changes;
-  if (!at.has(weight) || at.tensor(weight).shape().rank() < 3) return {};
-  const size_t axes = at.tensor(weight).shape().rank() - 2;
-  const size_t all = (size_t{1} << axes) - 1;
-  for (size_t flips = all; flips > 0; --flips) {
-    changes.push_back(with_input(at, weight, reversed(at.tensor(weight), flips), flips == all ? "" : "not every axis"));
+  if (!at.has(weight)) return {};
+  const Tensor& w = at.tensor(weight);
+  std::vector<size_t> axes;  // Those that are not the same back to front.
+  for (size_t axis = 2; axis < w.shape().rank(); ++axis) {
+    if (w.shape()[axis] > 1) axes.push_back(axis);
+  }
+  if (axes.empty()) return {};
+  std::vector<Change> changes{with_input(at, weight, reversed(w, axes))};
+  if (axes.size() == 1 || axes.size() > most_flipped) return changes;
+  for (size_t i = 0; i < axes.size(); ++i) {
+    std::vector<size_t> others = axes;
+    others.erase(others.begin() + static_cast<std::ptrdiff_t>(i));
+    changes.push_back(with_input(at, weight, reversed(w, others), "not every axis"));
+    if (axes.size() == 3) changes.push_back(with_input(at, weight, reversed(w, std::span(axes).subspan(i, 1)), "not every axis"));
   }
   return changes;
 }

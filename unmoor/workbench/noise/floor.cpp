@@ -100,7 +100,7 @@ std::vector<Data> exact_results(const Region& region) {
   return results;
 }
 
-std::vector<NoiseFloor> noise_floor(const Region& region, std::span<const DType> stored, const FloorOptions& options) {
+std::vector<Sampled> noise_runs(const Region& region, std::span<const DType> stored, const FloorOptions& options) {
   NoiseOptions noise{options.step, options.copies, options.seed};
   if (noise.copies == 0) {
     const bool few = std::ranges::any_of(region.wanted, [&](ValueId id) {
@@ -112,12 +112,16 @@ std::vector<NoiseFloor> noise_floor(const Region& region, std::span<const DType>
   NoiseSampler sampler(noise);
   std::vector<Sampled> made =
       run_region(region, [&sampler](const Node& node, const std::vector<Sampled>& in) { return sampler.run(node, in); });
+  if (moves_bits(region)) return made;
+  for (size_t i = 0; i < made.size() && i < stored.size(); ++i) sampler.store(made[i], stored[i]);
+  return made;
+}
+
+std::vector<NoiseFloor> noise_floor(const Region& region, std::span<const DType> stored, const FloorOptions& options) {
   const bool moved = moves_bits(region);
   std::vector<NoiseFloor> floors;
-  for (size_t i = 0; i < made.size(); ++i) {
-    if (!moved && i < stored.size()) sampler.store(made[i], stored[i]);
-    floors.push_back({made[i].exact, moved ? std::vector<double>() : spread_of(made[i])});
-  }
+  for (const Sampled& made : noise_runs(region, stored, options))
+    floors.push_back({made.exact, moved ? std::vector<double>() : spread_of(made)});
   return floors;
 }
 

@@ -33,6 +33,9 @@ bool quantises(const Region& region);
 
 // The exact results, without noise. Fails as the operators do.
 std::vector<Data> exact_results(const Region& region);
+// The region run exactly and with noise, by wanted output, floating results rounded to what is stored unless the region only moves
+// bits. Fails with Unsupported where there is no noise model.
+std::vector<Sampled> noise_runs(const Region& region, std::span<const DType> stored, const FloorOptions& options);
 // By wanted output. `stored` says what each is stored as; no other value of the region is. Fails with Unsupported where there is
 // no noise model.
 std::vector<NoiseFloor> noise_floor(const Region& region, std::span<const DType> stored, const FloorOptions& options);

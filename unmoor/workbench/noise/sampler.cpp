@@ -2,13 +2,16 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/stop.h"
 #include "unmoor/ops/builder.h"
+#include "unmoor/ops/product.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/noise/functions.h"
 #include "unmoor/workbench/noise/resample.h"
+#include "unmoor/workbench/noise/stacked.h"
 #include "unmoor/workbench/noise/sums.h"
 
 namespace unmoor {
@@ -60,6 +63,40 @@ std::vector<Data> attempted(const Node& node, std::span<const Data> in, const st
   return result;
 }
 
+// A moved argument may leave the domain where the argument itself does not: the arccosine's at 1. There the function of the
+// argument itself stands. `sign`: only sizes were made; the sign is that of the argument itself, too.
+void stay_in_domain(Sampled& moved, const Sampled& plain, bool sign) {
+  if (!is_real(moved.exact)) return;
+  for (size_t k = 0; k < moved.copies.size(); ++k) {
+    if (!moved.copies[k] || !plain.copy(k)) continue;
+    const Tensor from = moved.copies[k].tensor();
+    const Tensor still = plain.copy(k).tensor();
+    Tensor to(from.type());
+    const auto numbers = from.span<double>();
+    const auto unmoved = still.span<double>();
+    const auto results = to.writable_span<double>();
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      const bool stays = std::isfinite(numbers[i]) && std::isfinite(unmoved[i]);
+      results[i] = !stays ? unmoved[i] : sign ? std::copysign(numbers[i], unmoved[i]) : numbers[i];
+    }
+    moved.copies[k] = std::move(to);
+  }
+}
+
+// Calls body(i) for each, on the threads of the help in float64 where there is one.
+template <class Body>
+void side_by_side(size_t count, const Body& body) {
+  const Float64Help* const help = Float64Scope::current();
+  if (help == nullptr || help->pool == nullptr) {
+    for (size_t i = 0; i < count; ++i) body(i);
+    return;
+  }
+  help->pool->each(count, [&](size_t i) {
+    const Float64Scope scope(*help);
+    body(i);
+  });
+}
+
 bool all_exact(std::span<const Sampled> in) {
   return std::ranges::all_of(in, [](const Sampled& each) { return each.is_exact(); });
 }
@@ -100,7 +137,7 @@ std::vector<Data> reference_on(const Node& node, std::span<const Data> in) {
 }
 
 NoiseSampler::NoiseSampler(NoiseOptions options)
-    : options_(options), grid_(grid_of(options.step)), unit_(grid_of(options.step).unit()) {
+    : options_(options), grid_(options.grid.value_or(grid_of(options.step))), unit_(grid_.unit()), sums_unit_(options.sums.value_or(grid_).unit()) {
   if (options_.copies == 0) fail(ErrorKind::InvalidArgument, "noise needs at least one copy");
 }
 
@@ -109,8 +146,8 @@ void NoiseSampler::perturb(Sampled& value, Change&& change) {
   if (!is_real(value.exact)) return;
   ++stream_;
   if (value.copies.empty()) value.copies.assign(options_.copies, value.exact);
-  for (size_t k = 0; k < value.copies.size(); ++k) {
-    if (!value.copies[k]) continue;
+  side_by_side(value.copies.size(), [&](size_t k) {
+    if (!value.copies[k]) return;
     const Tensor from = value.copies[k].tensor();
     Tensor to(from.type());
     const auto numbers = from.span<double>();
@@ -119,14 +156,11 @@ void NoiseSampler::perturb(Sampled& value, Change&& change) {
     for (size_t i = 0; i < numbers.size(); ++i)
       changed[i] = std::isfinite(numbers[i]) ? change(numbers[i], random, i) : numbers[i];
     value.copies[k] = std::move(to);
-  }
+  });
 }
 
-void NoiseSampler::round_steps(std::vector<Sampled>& values) {
-  for (Sampled& value : values) {
-    perturb(value,
-            [this](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid_, x, random.bits(i)); });
-  }
+void NoiseSampler::round(Sampled& value) {
+  perturb(value, [this](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid_, x, random.bits(i)); });
 }
 
 void NoiseSampler::store(Sampled& value, DType stored) {
@@ -139,31 +173,38 @@ void NoiseSampler::store(Sampled& value, DType stored) {
 }
 
 std::vector<Sampled> NoiseSampler::run_copies(const Node& node, std::span<const Sampled> in) const {
+  if (can_stack(node, in)) return {run_stacked(node, in)};
   const std::vector<Data> exact = results_on(node, exact_of(in));
   std::vector<Sampled> result;
   for (const Data& each : exact) result.push_back({each});
   if (all_exact(in)) return result;
-  for (size_t k = 0; k < options_.copies; ++k) {
+  for (Sampled& each : result) each.copies.resize(options_.copies);
+  side_by_side(options_.copies, [&](size_t k) {
     const auto inputs = copy_of(in, k);
-    std::vector<Data> made = inputs ? attempted(node, *inputs, exact) : std::vector<Data>(exact.size());
-    for (size_t i = 0; i < result.size(); ++i) result[i].copies.push_back(std::move(made[i]));
-  }
+    if (!inputs) return;
+    std::vector<Data> made = attempted(node, *inputs, exact);
+    for (size_t i = 0; i < result.size(); ++i) result[i].copies[k] = std::move(made[i]);
+  });
   return result;
 }
 
 std::vector<Sampled> NoiseSampler::run_function(const Node& node, std::span<const Sampled> in) {
   const FunctionAllowance allowance = *function_allowance(node);
   std::vector<Sampled> moved(in.begin(), in.end());
-  for (Sampled& each : moved) {
-    perturb(each, [&](double x, const NoiseRandom& random, size_t i) {
-      return x * (1 + allowance.argument * unit_ * random.around(i));
+  // No kernel raises a negative base to an exponent that is off a whole number: the size is raised.
+  const bool is_power = node.op == "Pow";
+  for (size_t at = 0; at < moved.size(); ++at) {
+    perturb(moved[at], [&](double x, const NoiseRandom& random, size_t i) {
+      const double argument = x * (1 + allowance.argument * unit_ * random.around(i));
+      return is_power && at == 0 ? std::fabs(argument) : argument;
     });
   }
   std::vector<Sampled> result = run_copies(node, moved);
+  stay_in_domain(result.at(0), run_copies(node, in).at(0), is_power);
   perturb(result.at(0), [&](double y, const NoiseRandom& random, size_t i) {
     return y * (1 + allowance.result * unit_ * random.around(2 * i)) + allowance.absolute * unit_ * random.around(2 * i + 1);
   });
-  round_steps(result);
+  for (Sampled& each : result) round(each);
   return result;
 }
 
@@ -183,10 +224,10 @@ std::vector<Sampled> NoiseSampler::run_sum(const Node& node, std::span<const Sam
   const auto exact_y = y.span<double>();
   perturb(result[0], [&](double value, const NoiseRandom& random, size_t i) {
     const double squares = terms->squares.size() == 1 ? terms->squares[0] : terms->squares[i];
-    const double error = std::sqrt(sum_variance(exact_y[i], squares, terms->terms, unit_)) * random.normal(i);
+    const double error = std::sqrt(sum_variance(exact_y[i], squares, terms->terms, sums_unit_)) * random.normal(i);
     return std::isfinite(error) ? value + error : value;
   });
-  round_steps(result);
+  for (Sampled& each : result) round(each);
   return result;
 }
 
@@ -199,7 +240,7 @@ std::vector<Sampled> NoiseSampler::run_resize(const Node& node, std::span<const 
     const Data& x = in[0].copy(k);
     result[0].copies.push_back(x ? Data(form.sample(x.tensor(), unit_, stream(k))) : Data());
   }
-  round_steps(result);
+  for (Sampled& each : result) round(each);
   return result;
 }
 
@@ -265,7 +306,7 @@ std::vector<Sampled> NoiseSampler::run_primitive(const Node& node, std::span<con
       return run_copies(node, in);
     case Rounding::Steps: {
       std::vector<Sampled> result = run_copies(node, in);
-      round_steps(result);
+      for (Sampled& each : result) round(each);
       return result;
     }
     case Rounding::Sum: {
@@ -275,7 +316,7 @@ std::vector<Sampled> NoiseSampler::run_primitive(const Node& node, std::span<con
       if (scatters && !adds) {
         const bool multiplies = reduction != node.attributes.end() && std::get<std::string>(reduction->second) == "mul";
         std::vector<Sampled> result = run_copies(node, in);
-        if (multiplies) round_steps(result);
+        if (multiplies) for (Sampled& each : result) round(each);
         return result;
       }
       return run_sum(node, in);
@@ -321,7 +362,10 @@ std::vector<double> spread_of(const Sampled& value) {
     }
   }
   if (!any) return {};
-  for (size_t i = 0; i < squares.size(); ++i) squares[i] = counts[i] == 0 ? 0 : std::sqrt(squares[i] / counts[i]);
+  for (size_t i = 0; i < squares.size(); ++i) {
+    const bool unknown = counts[i] == 0 && std::isfinite(exact[i]);
+    squares[i] = unknown ? std::numeric_limits<double>::infinity() : counts[i] == 0 ? 0 : std::sqrt(squares[i] / counts[i]);
+  }
   return squares;
 }
 

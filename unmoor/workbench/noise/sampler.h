@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstdint>
+#include <optional>
 
 #include "unmoor/workbench/noise/grid.h"
 #include "unmoor/workbench/noise/random.h"
@@ -12,6 +13,8 @@ struct NoiseOptions {
   DType step = DType::F32;  // What each primitive step rounds to.
   size_t copies = 4;        // Perturbed runs. At least 1.
   uint64_t seed = 0;
+  std::optional<Grid> grid = std::nullopt;  // Instead of that of `step`: of a format that nothing is stored in.
+  std::optional<Grid> sums = std::nullopt;  // What sums are added up in, where it is another.
 };
 
 // Runs operators in float64 once exactly and several times with noise after every primitive step: what an honest implementation's
@@ -27,6 +30,7 @@ class NoiseSampler {
   std::vector<Sampled> run(const Node& node, std::span<const Sampled> in);
   // Rounds floating values to what is stored, in every copy. The exact one stays.
   void store(Sampled& value, DType stored);
+  void round(Sampled& value);  // Floating values, as after a step.
   const NoiseOptions& options() const { return options_; }
 
  private:
@@ -42,17 +46,18 @@ class NoiseSampler {
   // Changes every number of every copy: change(value, random, element). Makes the copies if there are none.
   template <class Change>
   void perturb(Sampled& value, Change&& change);
-  void round_steps(std::vector<Sampled>& values);
   NoiseRandom stream(size_t copy) const { return {options_.seed, copy, stream_}; }
 
   NoiseOptions options_;
   Grid grid_;
-  double unit_;
+  double unit_;       // Of steps.
+  double sums_unit_;  // Of sums.
   uint64_t stream_ = 0;  // Of the primitive step that runs.
 };
 
 // By element: the root mean square distance of the copies from the exact values, of those copies that are finite there; 0 where
-// none is, or where all are exact. Empty if the value is no floating tensor, or if every copy has failed.
+// all are exact, or where the exact value is not finite; infinite, that is not known, where no copy is. Empty if the value is no
+// floating tensor, or if every copy has failed.
 std::vector<double> spread_of(const Sampled& value);
 
 }  // namespace unmoor

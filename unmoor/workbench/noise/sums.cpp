@@ -107,7 +107,9 @@ double transform_terms(const OpCall& call, In in, const Tensor&) {
   if (call.node.op == "STFT" && call.has(2)) return elements_of(in[2]);
   const Shape& shape = in[0].tensor().shape();
   const auto axis = integers_at(in, 2);
-  return static_cast<double>(shape[call.node.op == "DFT" ? axis_of(call, shape, axis.empty() ? -2 : axis[0]) : 1]);
+  const auto length = static_cast<double>(shape[call.node.op == "DFT" ? axis_of(call, shape, axis.empty() ? -2 : axis[0]) : 1]);
+  const bool from_half = call.integer("inverse", 0) != 0 && call.integer("onesided", 0) != 0;
+  return from_half ? std::max(2 * (length - 1), 1.0) : length;
 }
 
 // The mean's terms are x/n: their squares add up to the mean of squares over n.
@@ -155,8 +157,8 @@ const std::map<std::string_view, Rule>& rules() {
 }
 
 // Of a transform every coefficient adds all elements of its line or frame, each times a number of size 1: v is the line's energy
-// Σ |x|².
-std::vector<double> line_energy(const OpCall& call, In in, const Tensor& y) {
+// Σ |x|², of the inverse Σ |x/n|². Half a spectrum stands for twice its energy at most.
+std::vector<double> line_energy(const OpCall& call, In in, const Tensor& y, double terms) {
   const Tensor& x = in[0].tensor();
   const auto given = integers_at(in, 2);
   const size_t axis = axis_of(call, x.shape(), given.empty() ? -2 : given[0]);
@@ -170,7 +172,9 @@ std::vector<double> line_energy(const OpCall& call, In in, const Tensor& y) {
   const Split to = split_at(y.shape(), axis);
   const auto y_parts = static_cast<size_t>(y.shape()[y.shape().rank() - 1]);
   std::vector<double> result(y.elements());
-  for (size_t i = 0; i < result.size(); ++i) result[i] = lines[i / (to.length * to.inner) * inner + i % to.inner / y_parts];
+  const bool inverse = call.integer("inverse", 0) != 0;
+  const double scale = inverse ? (call.integer("onesided", 0) != 0 ? 2 : 1) / (terms * terms) : 1;
+  for (size_t i = 0; i < result.size(); ++i) result[i] = scale * lines[i / (to.length * to.inner) * inner + i % to.inner / y_parts];
   return result;
 }
 
@@ -198,7 +202,7 @@ std::optional<SumTerms> sum_terms(const Node& node, In in, const Tensor& y) {
   const OpCall call = call_on(node, in);
   SumTerms result{{}, rule.terms(call, in, y)};
   if (node.op == "DFT" || node.op == "STFT") {
-    result.squares = node.op == "DFT" ? line_energy(call, in, y) : frame_energy(node, in, y);
+    result.squares = node.op == "DFT" ? line_energy(call, in, y, result.terms) : frame_energy(node, in, y);
     return result;
   }
   std::vector<Data> inputs(in.begin(), in.end());

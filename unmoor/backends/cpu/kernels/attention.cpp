@@ -165,15 +165,16 @@ class Attention {
   void run_block(const Memory& m, const Place& place, size_t key, size_t keys, const float* packed_k, const float* packed_v,
                  float* states) const {
     const size_t n = place.queries;
-    float* const scores = scratch(2, step() * keys);
+    const size_t apart = (keys + 15) / 16 * 16 + 16;
+    float* const scores = scratch(2, step() * apart);
     const float* const q = m.q + at(read_.q, place.batch, place.head, place.query);
     float* const y = m.y + at(read_.y, place.batch, place.head, place.query);
     gemm_.multiply(
-        {.m = n, .n = keys, .k = depth(), .a = q, .b = packed_k, .c = scores, .c_stride = keys, .a_stride = read_.q[2]},
+        {.m = n, .n = keys, .k = depth(), .a = q, .b = packed_k, .c = scores, .c_stride = apart, .a_stride = read_.q[2]},
         {0, n, 0, gemm_.panels(keys)});
     for (size_t i = 0; i < n; ++i) {
       RunningSoftmax running{states[2 * i], states[2 * i + 1]};
-      const float factor = loops_.weigh(row_of(m, place, i, key, keys, scores + i * keys), running);
+      const float factor = loops_.weigh(row_of(m, place, i, key, keys, scores + i * apart), running);
       states[2 * i] = running.top;
       states[2 * i + 1] = running.sum;
       if (key > 0 && factor != 1.0F) loops_.scale(y + i * read_.y[2], width(), factor);
@@ -185,7 +186,7 @@ class Attention {
                     .b = packed_v,
                     .c = y,
                     .c_stride = read_.y[2],
-                    .a_stride = keys,
+                    .a_stride = apart,
                     .accumulate = key > 0},
                    {0, n, 0, gemm_.panels(width())});
     if (key + keys < total()) return;

@@ -24,6 +24,18 @@ struct ConvOperands {
   float* workspace;
 };
 
+// A group's weights, [output][channel][tap], as [tap][channel][output].
+std::vector<float> weights_by_tap(const Tensor& weights, size_t group, size_t outputs, size_t channels, size_t taps);
+
+// Of the output pixels of a batch of images, counted through.
+struct PixelRange {
+  size_t begin;
+  size_t end;
+};
+// A row for each of these output pixels of channels-last images: what its taps meet of a group's channels, [tap][channel], zero
+// outside of the image. Rows are `row_step` floats apart.
+void gather_pixels(const Window& w, size_t groups, const float* x, size_t group, const PixelRange& pixels, size_t row_step, float* to);
+
 // For Prepared::unused_inputs: the weights are packed.
 std::vector<bool> without_weights(const OpCall& call);
 

@@ -1,5 +1,4 @@
 #include <algorithm>
-#include <cstring>
 
 #include "unmoor/backends/cpu/kernels/activation.h"
 #include "unmoor/backends/cpu/kernels/conv.h"
@@ -78,49 +77,15 @@ void LastConvolution::pack_weights(const Tensor& weights) {
   const size_t n = out_group();
   const std::string kind = cat("channels last, panels of ", loops_.panel_columns, "/", loops_.lanes, " [", groups_, ",", n, ",", group_channels(), ",", taps, "]");
   weights_ = machine_.weights().get(weights, kind, groups_ * packed_b(), [&](float* to) {
-    const auto* const bytes = weights.bytes().data();
     machine_.pool().each(groups_, [&](size_t g) {
-      // [output][channel][tap] as [tap][channel][output].
-      std::vector<float> rows(depth() * n);
-      for (size_t o = 0; o < n; ++o) {
-        const std::byte* const from = bytes + (g * n + o) * depth() * sizeof(float);
-        for (size_t c = 0; c < group_channels(); ++c) {
-          for (size_t t = 0; t < taps; ++t) {
-            std::memcpy(&rows[(t * group_channels() + c) * n + o], from + (c * taps + t) * sizeof(float), sizeof(float));
-          }
-        }
-      }
+      const std::vector<float> rows = weights_by_tap(weights, g, n, group_channels(), taps);
       loops_.pack_b({rows.data(), n, 1}, n, depth(), 0, loops_.panels(n), to + g * packed_b());
     });
   });
 }
 
-// Rows [begin, end) of a group: of each output pixel what its taps meet, zero outside of the image.
 void LastConvolution::gather(const float* x, size_t group, size_t begin, size_t end, float* to) const {
-  const size_t channels = group_channels();
-  // Taps next to each other in memory are copied together.
-  const size_t run = w_.dilation_w == 1 && groups_ == 1 ? w_.kernel_w : 1;
-  for (size_t row = begin; row < end; ++row, to += row_step()) {
-    const size_t image = row / w_.pixels();
-    const auto top = static_cast<int64_t>(row % w_.pixels() / w_.out_w * w_.stride_h) - w_.pad_top;
-    const auto left = static_cast<int64_t>(row % w_.out_w * w_.stride_w) - w_.pad_left;
-    float* out = to;
-    for (size_t ky = 0; ky < w_.kernel_h; ++ky) {
-      const int64_t y = top + static_cast<int64_t>(ky * w_.dilation_h);
-      const bool inside = y >= 0 && y < static_cast<int64_t>(w_.h);
-      const float* const line = x + (image * w_.h + static_cast<size_t>(inside ? y : 0)) * w_.w * w_.channels + group * channels;
-      for (size_t kx = 0; kx < w_.kernel_w; kx += run, out += run * channels) {
-        const int64_t first = left + static_cast<int64_t>(kx * w_.dilation_w);
-        const int64_t from = std::clamp<int64_t>(first, 0, static_cast<int64_t>(w_.w));
-        const int64_t last = std::clamp<int64_t>(first + static_cast<int64_t>(run), from, static_cast<int64_t>(w_.w));
-        const size_t before = inside ? std::min(static_cast<size_t>(from - first), run) * channels : run * channels;
-        const size_t count = inside ? static_cast<size_t>(last - from) * channels : 0;
-        std::fill_n(out, before, 0.0F);
-        if (count > 0) std::memcpy(out + before, line + static_cast<size_t>(from) * w_.channels, count * sizeof(float));
-        std::fill(out + before + count, out + run * channels, 0.0F);
-      }
-    }
-  }
+  gather_pixels(w_, groups_, x, group, {begin, end}, row_step(), to);
 }
 
 Product LastConvolution::product(const ConvOperands& operands, size_t group, size_t row, size_t count, const float* a) const {

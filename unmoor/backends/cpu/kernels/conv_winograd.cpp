@@ -3,15 +3,13 @@
 #include "unmoor/backends/cpu/kernels/activation.h"
 #include "unmoor/backends/cpu/kernels/conv.h"
 #include "unmoor/backends/cpu/kernels/families.h"
-#include "unmoor/backends/cpu/machine.h"
-#include "unmoor/backends/cpu/simd/gemm.h"
+#include "unmoor/backends/cpu/kernels/winograd_products.h"
 #include "unmoor/backends/cpu/simd/winograd.h"
 
 namespace unmoor::cpu {
 
 namespace {
 
-constexpr size_t apart = 16;       // Rows lie so many floats further apart, so that they do not share places in the caches.
 constexpr size_t few_tiles = 12;   // Fewer do not pay for weights that are four times as large.
 
 // A 3x3 convolution of channels-last images by Winograd's F(4x4,3x3): tiles of the input become 36 points each, every point is a matrix
@@ -27,54 +25,30 @@ class Winograd {
   size_t tiles_w() const { return (w_.out_w + winograd_out - 1) / winograd_out; }
   size_t tiles_h() const { return (w_.out_h + winograd_out - 1) / winograd_out; }
   size_t tiles() const { return w_.batch * tiles_h() * tiles_w(); }
-  size_t in_step() const { return w_.channels + apart; }
-  size_t out_step() const { return out_channels_ + apart; }
-  size_t part_floats() const { return winograd_points * together_ * (in_step() + out_step()); }
-  size_t packed_point() const { return loops_.packed_b(out_channels_, w_.channels); }
-  void pack_weights(const Tensor& weights);
+  size_t part_floats() const { return products_.together() * products_.tile_floats(); }
   void read_tile(const float* x, size_t tile, float* points) const;
-  void multiply(size_t point, size_t count, const float* in, float* out) const;
   void write_tile(const ConvOperands& operands, size_t tile, const float* points) const;
 
   const Machine& machine_;
-  const GemmLoops& loops_;
   Window w_;
   size_t out_channels_;
   Epilogue epilogue_;
-  Packed weights_;
-  size_t together_;  // Tiles that are worked on at once.
+  WinogradProducts products_;
   bool piecewise_;   // Each thread does all of its tiles alone.
 };
 
 Winograd::Winograd(const Machine& machine, const Window& window, size_t out_channels, const Tensor& weights, Epilogue epilogue)
-    : machine_(machine), loops_(gemm_loops()), w_(window), out_channels_(out_channels), epilogue_(epilogue) {
+    : machine_(machine), w_(window), out_channels_(out_channels), epilogue_(epilogue), products_(machine, winograd_points, window.channels, out_channels) {
   const size_t l2 = machine.l2_bytes() / sizeof(float);
-  const size_t per_tile = winograd_points * (in_step() + out_step());
   const size_t all_weights = winograd_points * w_.channels * out_channels;
   // Points of as many tiles as stay in L2, or more where the weights, read once a part, are what does not.
-  const size_t tile = loops_.tile_rows;
-  const size_t fitting = l2 * 3 / 4 / per_tile;
-  together_ = std::max(fitting, all_weights > l2 / 2 ? 8 * tile : 3 * tile) / tile * tile;
-  together_ = std::min(together_, tiles());
-  piecewise_ = machine.threads() == 1 || tiles() >= 2 * machine.threads() * together_;
-  pack_weights(weights);
-}
-
-void Winograd::pack_weights(const Tensor& weights) {
-  const size_t n = out_channels_;
-  const size_t k = w_.channels;
-  const std::string kind = cat("Winograd 4x4, panels of ", loops_.panel_columns, "/", loops_.lanes, " [", n, ",", k, "]");
-  weights_ = machine_.weights().get(weights, kind, winograd_points * packed_point(), [&](float* to) {
-    constexpr size_t columns_at_once = 64;
-    std::vector<float> points(winograd_points * k * n);
-    machine_.pool().ranges(n, columns_at_once, [&](size_t begin, size_t end) {
-      for (size_t o = begin; o < end; ++o) {
-        for (size_t c = 0; c < k; ++c) winograd_kernel(unaligned_floats(weights) + (o * k + c) * 9, 1, &points[c * n + o], k * n);
-      }
-    });
-    machine_.pool().each(winograd_points, [&](size_t p) {
-      loops_.pack_b({points.data() + p * k * n, n, 1}, n, k, 0, loops_.panels(n), to + p * packed_point());
-    });
+  const size_t tile = gemm_loops().tile_rows;
+  const size_t fitting = l2 * 3 / 4 / products_.tile_floats();
+  const size_t together = std::max(fitting, all_weights > l2 / 2 ? 8 * tile : 3 * tile) / tile * tile;
+  products_.set_together(std::min(together, tiles()));
+  piecewise_ = machine.threads() == 1 || tiles() >= 2 * machine.threads() * products_.together();
+  products_.pack(weights, "Winograd 4x4", [&](size_t o, size_t c, float* to, size_t step) {
+    winograd_kernel(unaligned_floats(weights) + (o * w_.channels + c) * 9, 1, to, step);
   });
 }
 
@@ -82,7 +56,7 @@ void Winograd::read_tile(const float* x, size_t tile, float* points) const {
   const size_t image = tile / (tiles_h() * tiles_w());
   const auto top = static_cast<int64_t>(tile / tiles_w() % tiles_h() * winograd_out) - w_.pad_top;
   const auto left = static_cast<int64_t>(tile % tiles_w() * winograd_out) - w_.pad_left;
-  WinogradTile part{{}, points, together_ * in_step(), w_.channels};
+  WinogradTile part{{}, points, products_.in_point(), w_.channels};
   for (size_t i = 0; i < winograd_points; ++i) {
     const int64_t y = top + static_cast<int64_t>(i / winograd_in);
     const int64_t column = left + static_cast<int64_t>(i % winograd_in);
@@ -90,14 +64,6 @@ void Winograd::read_tile(const float* x, size_t tile, float* points) const {
     part.pixels[i] = inside ? x + ((image * w_.h + static_cast<size_t>(y)) * w_.w + static_cast<size_t>(column)) * w_.channels : nullptr;
   }
   winograd_loops().input(part);
-}
-
-void Winograd::multiply(size_t point, size_t count, const float* in, float* out) const {
-  const bool from_memory = winograd_points * packed_point() * sizeof(float) > machine_.l2_bytes() / 2;
-  loops_.multiply({.m = count, .n = out_channels_, .k = w_.channels, .a = in + point * together_ * in_step(),
-                   .b = floats_of(weights_) + point * packed_point(), .c = out + point * together_ * out_step(), .c_stride = out_step(),
-                   .epilogue = {}, .prefetch_b = from_memory, .a_stride = in_step()},
-                  {0, count, 0, loops_.panels(out_channels_)});
 }
 
 void Winograd::write_tile(const ConvOperands& operands, size_t tile, const float* points) const {
@@ -108,25 +74,25 @@ void Winograd::write_tile(const ConvOperands& operands, size_t tile, const float
   const size_t row_step = w_.out_w * out_channels_;
   const size_t rows = std::min(winograd_out, w_.out_h - y);
   const size_t columns = std::min(winograd_out, w_.out_w - x);
-  winograd_loops().output({points, together_ * out_step(), operands.y + at, row_step, rows, columns, out_channels_, out_channels_});
+  winograd_loops().output({points, products_.out_point(), operands.y + at, row_step, rows, columns, out_channels_, out_channels_});
   if (epilogue_.is_identity() && operands.bias == nullptr && operands.residual == nullptr) return;
   for (size_t row = 0; row < rows; ++row) {
     Epilogue epilogue = epilogue_;
     epilogue.column_bias = operands.bias;
     if (operands.residual != nullptr) epilogue.residual = operands.residual + at + row * row_step;
-    loops_.finish(operands.y + at + row * row_step, out_channels_, columns, out_channels_, epilogue);
+    gemm_loops().finish(operands.y + at + row * row_step, out_channels_, columns, out_channels_, epilogue);
   }
 }
 
 void Winograd::run(const ConvOperands& operands) const {
-  const size_t parts = (tiles() + together_ - 1) / together_;
+  const size_t parts = (tiles() + products_.together() - 1) / products_.together();
   const auto part = [&](size_t i, float* in, const auto& each) {
-    const size_t first = i * together_;
-    const size_t count = std::min(together_, tiles() - first);
-    float* const out = in + winograd_points * together_ * in_step();
-    each(count, [&](size_t t) { read_tile(operands.x, first + t, in + t * in_step()); });
-    each(winograd_points, [&](size_t p) { multiply(p, count, in, out); });
-    each(count, [&](size_t t) { write_tile(operands, first + t, out + t * out_step()); });
+    const size_t first = i * products_.together();
+    const size_t count = std::min(products_.together(), tiles() - first);
+    float* const out = in + winograd_points * products_.in_point();
+    each(count, [&](size_t t) { read_tile(operands.x, first + t, in + t * products_.in_step()); });
+    each(winograd_points, [&](size_t p) { products_.multiply(p, count, in, out); });
+    each(count, [&](size_t t) { write_tile(operands, first + t, out + t * products_.out_step()); });
   };
   if (piecewise_) {
     machine_.pool().each(parts, [&](size_t i) {

@@ -2,15 +2,12 @@
 
 #include "unmoor/backends/cpu/kernels/activation.h"
 #include "unmoor/backends/cpu/kernels/conv.h"
-#include "unmoor/backends/cpu/machine.h"
-#include "unmoor/backends/cpu/simd/gemm.h"
+#include "unmoor/backends/cpu/kernels/winograd_products.h"
 #include "unmoor/backends/cpu/simd/winograd.h"
 
 namespace unmoor::cpu {
 
 namespace {
-
-constexpr size_t apart = 16;  // Rows lie so many floats further apart, so that they do not share places in the caches.
 
 // A convolution of three taps in a row, of channels-last signals or images, by Winograd's F(4,3): tiles of six pixels, a dilation
 // apart, become six points, every point is a matrix product over channels, and the products become four pixels of the output.
@@ -30,49 +27,33 @@ class LineWinograd {
 
  private:
   size_t tiles() const { return w_.batch * w_.out_h * starts_.size(); }
-  size_t in_step() const { return w_.channels + apart; }
-  size_t out_step() const { return out_channels_ + apart; }
-  size_t packed_point() const { return loops_.packed_b(out_channels_, w_.channels); }
-  void pack_weights(const Tensor& weights);
   void read_tile(const float* x, size_t tile, float* points) const;
-  void multiply(size_t point, size_t count, const float* in, float* out) const;
   void write_tile(const ConvOperands& operands, size_t tile, const float* points) const;
 
   const Machine& machine_;
-  const GemmLoops& loops_;
   Window w_;
   size_t out_channels_;
   Epilogue epilogue_;
-  Packed weights_;
+  WinogradProducts products_;
   std::vector<size_t> starts_;  // Of a line's tiles, the first output pixel.
-  size_t together_;             // Tiles that are worked on at once.
 };
 
 LineWinograd::LineWinograd(const Machine& machine, const Window& window, size_t out_channels, const Tensor& weights,
                            Epilogue epilogue)
-    : machine_(machine), loops_(gemm_loops()), w_(window), out_channels_(out_channels), epilogue_(epilogue) {
+    : machine_(machine),
+      w_(window),
+      out_channels_(out_channels),
+      epilogue_(epilogue),
+      products_(machine, winograd_in, window.channels, out_channels) {
   for (size_t first = 0; first < std::min(w_.dilation_w, w_.out_w); ++first) {
     for (size_t x = first; x < w_.out_w; x += winograd_out * w_.dilation_w) starts_.push_back(x);
   }
-  const size_t tile = loops_.tile_rows;
-  const size_t fitting = machine.l2_bytes() / sizeof(float) * 3 / 4 / (winograd_in * (in_step() + out_step()));
+  const size_t tile = gemm_loops().tile_rows;
+  const size_t fitting = machine.l2_bytes() / sizeof(float) * 3 / 4 / products_.tile_floats();
   const size_t fair = tiles() / machine.threads();
-  together_ = std::clamp<size_t>(std::min(fitting, fair) / tile * tile, 4 * tile, 64 * tile);
-  pack_weights(weights);
-}
-
-void LineWinograd::pack_weights(const Tensor& weights) {
-  const size_t n = out_channels_;
-  const size_t k = w_.channels;
-  const std::string kind = cat("Winograd 4 in a row, panels of ", loops_.panel_columns, "/", loops_.lanes, " [", n, ",", k, "]");
-  weights_ = machine_.weights().get(weights, kind, winograd_in * packed_point(), [&](float* to) {
-    std::vector<float> points(winograd_in * k * n);
-    for (size_t o = 0; o < n; ++o) {
-      for (size_t c = 0; c < k; ++c) winograd_line_kernel(unaligned_floats(weights) + (o * k + c) * 3, &points[c * n + o], k * n);
-    }
-    machine_.pool().each(winograd_in, [&](size_t p) {
-      loops_.pack_b({points.data() + p * k * n, n, 1}, n, k, 0, loops_.panels(n), to + p * packed_point());
-    });
+  products_.set_together(std::clamp<size_t>(std::min(fitting, fair) / tile * tile, 4 * tile, 64 * tile));
+  products_.pack(weights, "Winograd 4 in a row", [&](size_t o, size_t c, float* to, size_t step) {
+    winograd_line_kernel(unaligned_floats(weights) + (o * w_.channels + c) * 3, to, step);
   });
 }
 
@@ -81,7 +62,7 @@ void LineWinograd::read_tile(const float* x, size_t tile, float* points) const {
   const int64_t y = static_cast<int64_t>(line % w_.out_h) - w_.pad_top;
   const bool inside = y >= 0 && y < static_cast<int64_t>(w_.h);
   const float* const row = x + (line / w_.out_h * w_.h + static_cast<size_t>(inside ? y : 0)) * w_.w * w_.channels;
-  WinogradTile part{{}, points, together_ * in_step(), w_.channels};
+  WinogradTile part{{}, points, products_.in_point(), w_.channels};
   for (size_t i = 0; i < winograd_in; ++i) {
     const int64_t at = static_cast<int64_t>(starts_[tile % starts_.size()] + i * w_.dilation_w) - w_.pad_left;
     part.pixels[i] = inside && at >= 0 && at < static_cast<int64_t>(w_.w) ? row + static_cast<size_t>(at) * w_.channels : nullptr;
@@ -89,43 +70,29 @@ void LineWinograd::read_tile(const float* x, size_t tile, float* points) const {
   winograd_loops().input_line(part);
 }
 
-void LineWinograd::multiply(size_t point, size_t count, const float* in, float* out) const {
-  const bool from_memory = winograd_in * packed_point() * sizeof(float) > machine_.l2_bytes() / 2;
-  loops_.multiply({.m = count,
-                   .n = out_channels_,
-                   .k = w_.channels,
-                   .a = in + point * together_ * in_step(),
-                   .b = floats_of(weights_) + point * packed_point(),
-                   .c = out + point * together_ * out_step(),
-                   .c_stride = out_step(),
-                   .epilogue = {},
-                   .prefetch_b = from_memory,
-                   .a_stride = in_step()},
-                  {0, count, 0, loops_.panels(out_channels_)});
-}
-
 void LineWinograd::write_tile(const ConvOperands& operands, size_t tile, const float* points) const {
   const size_t x = starts_[tile % starts_.size()];
   const size_t at = (tile / starts_.size() * w_.out_w + x) * out_channels_;
   const size_t columns = std::min(winograd_out, (w_.out_w - x + w_.dilation_w - 1) / w_.dilation_w);
   const size_t step = w_.dilation_w * out_channels_;
-  winograd_loops().output_line({points, together_ * out_step(), operands.y + at, 0, 1, columns, out_channels_, step});
+  winograd_loops().output_line({points, products_.out_point(), operands.y + at, 0, 1, columns, out_channels_, step});
   Epilogue epilogue = epilogue_;
   epilogue.column_bias = operands.bias;
   if (operands.residual != nullptr) epilogue.residual = operands.residual + at;
-  if (!epilogue.is_identity()) loops_.finish(operands.y + at, step, columns, out_channels_, epilogue);
+  if (!epilogue.is_identity()) gemm_loops().finish(operands.y + at, step, columns, out_channels_, epilogue);
 }
 
 void LineWinograd::run(const ConvOperands& operands) const {
-  const size_t parts = (tiles() + together_ - 1) / together_;
+  const size_t together = products_.together();
+  const size_t parts = (tiles() + together - 1) / together;
   machine_.pool().each(parts, [&](size_t i) {
-    float* const in = scratch(0, winograd_in * together_ * (in_step() + out_step()));
-    float* const out = in + winograd_in * together_ * in_step();
-    const size_t first = i * together_;
-    const size_t count = std::min(together_, tiles() - first);
-    for (size_t t = 0; t < count; ++t) read_tile(operands.x, first + t, in + t * in_step());
-    for (size_t p = 0; p < winograd_in; ++p) multiply(p, count, in, out);
-    for (size_t t = 0; t < count; ++t) write_tile(operands, first + t, out + t * out_step());
+    float* const in = scratch(0, together * products_.tile_floats());
+    float* const out = in + winograd_in * products_.in_point();
+    const size_t first = i * together;
+    const size_t count = std::min(together, tiles() - first);
+    for (size_t t = 0; t < count; ++t) read_tile(operands.x, first + t, in + t * products_.in_step());
+    for (size_t p = 0; p < winograd_in; ++p) products_.multiply(p, count, in, out);
+    for (size_t t = 0; t < count; ++t) write_tile(operands, first + t, out + t * products_.out_step());
   });
 }
 

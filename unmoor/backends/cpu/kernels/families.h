@@ -8,6 +8,8 @@ namespace unmoor::cpu {
 void add_binary_kernels(KernelTable& table);     // Add … Pow, comparisons, logic, Where.
 void add_unary_kernels(KernelTable& table);      // Activations and functions of one value.
 void add_matmul_kernels(KernelTable& table);     // MatMul, Gemm, unmoor:FusedMatMul.
+void add_f32x6_matmul_kernels(KernelTable& table);  // The same on AMX, before them.
+void add_f32x6_conv_kernels(KernelTable& table);    // Convolutions of channels-last images on AMX, behind Winograd's.
 void add_attention_kernels(KernelTable& table);  // unmoor:FusedAttention.
 void add_conv_kernels(KernelTable& table);       // Conv, unmoor:FusedConv.
 void add_conv_transpose_kernels(KernelTable& table);

@@ -132,12 +132,21 @@ Support supports_matmul(const OpCall& call) {
   return types ? read_matmul(call).support : types;
 }
 
+// One product of rows as they lie and constant weights.
+Support supports_f32x6(const OpCall& call) {
+  if (Support takes = all_of(supports_matmul(call), is_constant(call, 1)); !takes) return takes;
+  const Products p = read_matmul(call).products;
+  if (p.batch() != 1) return no(Reason::Rank, p.batch(), " products, not one");
+  return p.transposed_a ? no(Reason::Attribute, "transA") : takes_f32x6(p.m, p.n, p.k, *call.constant(1));
+}
+
+template <Precision precision>
 Prepared prepare_matmul(const OpCall& call, Device& device) {
   Read read = read_matmul(call);
   set_activation(call, read.products.epilogue);
   const Tensor* const b = call.constant(1);
   // Shared by the copies of the function below.
-  const auto products = std::make_shared<const PreparedProducts>(machine_of(device), std::move(read.products), b, read.bias);
+  const auto products = std::make_shared<const PreparedProducts>(machine_of(device), std::move(read.products), b, read.bias, 0, precision);
   std::vector<bool> unused(call.input_count(), false);
   unused[1] = b != nullptr;
   return {.run =
@@ -155,9 +164,16 @@ Prepared prepare_matmul(const OpCall& call, Device& device) {
 
 }  // namespace
 
+void add_f32x6_matmul_kernels(KernelTable& table) {
+  for (const char* op : {"MatMul", "unmoor:FusedMatMul"}) {
+    table.add(op, {.name = "cpu.matmul.f32x6", .supports = supports_f32x6, .prepare = prepare_matmul<Precision::SixParts>});
+  }
+  table.add("Gemm", {.name = "cpu.gemm.f32x6", .supports = supports_f32x6, .prepare = prepare_matmul<Precision::SixParts>});
+}
+
 void add_matmul_kernels(KernelTable& table) {
   for (const char* op : {"MatMul", "Gemm", "unmoor:FusedMatMul"}) {
-    table.add(op, {.name = "cpu.matmul.packed", .supports = supports_matmul, .prepare = prepare_matmul});
+    table.add(op, {.name = "cpu.matmul.packed", .supports = supports_matmul, .prepare = prepare_matmul<Precision::Float32>});
   }
 }
 

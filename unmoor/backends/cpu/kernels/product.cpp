@@ -5,7 +5,7 @@
 
 namespace unmoor::cpu {
 
-PreparedProducts::PreparedProducts(const Machine& machine, Products products, const Tensor* b, Bias bias, size_t b_first)
+PreparedProducts::PreparedProducts(const Machine& machine, Products products, const Tensor* b, Bias bias, size_t b_first, Precision precision)
     : machine_(machine), loops_(gemm_loops()), p_(std::move(products)), bias_(bias) {
   std::map<size_t, size_t> seen;
   for (const size_t offset : p_.b_offsets) {
@@ -15,6 +15,13 @@ PreparedProducts::PreparedProducts(const Machine& machine, Products products, co
   }
   way_ = choose();
   if (b == nullptr) return;
+  if (precision == Precision::SixParts) {
+    const size_t first = b_first + b_starts_.at(0);
+    const std::string how = cat(p_.transposed_b ? "transposed " : "", first);
+    six_parts_.emplace(machine, p_.n, p_.k, *b, how, [&](std::vector<float>&) { return b_at(unaligned_floats(*b), first); });
+    way_ = Way::SixParts;
+    return;
+  }
   std::string kind = cat("panels of ", loops_.panel_columns, "/", loops_.lanes, " [", p_.k, ",", p_.n, p_.transposed_b ? "] transposed" : "]");
   for (const size_t start : b_starts_) kind += cat(" ", b_first + start);
   b_ = machine.weights().get(*b, kind, b_starts_.size() * packed_b(), [&](float* to) {
@@ -41,6 +48,7 @@ PreparedProducts::Way PreparedProducts::choose() const {
 }
 
 size_t PreparedProducts::workspace_bytes() const {
+  if (way_ == Way::SixParts) return six_parts_->workspace_bytes(p_.m);
   if (way_ != Way::Shared) {
     return 0;
   }
@@ -81,6 +89,7 @@ void PreparedProducts::run(const Operands& operands) const {
     case Way::Unpacked: run_unpacked(operands); break;
     case Way::Each: run_each(operands); break;
     case Way::Shared: run_shared(operands); break;
+    case Way::SixParts: run_six_parts(operands); break;
   }
 }
 
@@ -127,6 +136,12 @@ void PreparedProducts::run_each(const Operands& operands) const {
     loops_.pack_b(b_at(operands.b, p_.b_offsets[i]), p_.n, p_.k, 0, panels, b);
     loops_.multiply({p_.m, p_.n, p_.k, a, b, operands.c + i * p_.m * p_.n, p_.n, epilogue_for(operands, i)}, {0, p_.m, 0, panels});
   });
+}
+
+void PreparedProducts::run_six_parts(const Operands& operands) const {
+  const float* const a = operands.a + p_.a_offsets[0];
+  const auto rows = [&](size_t row, size_t, float*) { return Strided{a + row * p_.k, p_.k, 1}; };
+  six_parts_->run(p_.m, {rows}, operands.c, p_.n, epilogue_for(operands, 0), operands.workspace);
 }
 
 void PreparedProducts::pack_operands(const Operands& operands) const {

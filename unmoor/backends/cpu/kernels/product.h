@@ -1,7 +1,9 @@
 #pragma once
 
+#include <optional>
 #include <vector>
 
+#include "unmoor/backends/cpu/kernels/f32x6.h"
 #include "unmoor/backends/cpu/machine.h"
 #include "unmoor/backends/cpu/simd/gemm.h"
 
@@ -24,12 +26,14 @@ struct Products {
 };
 
 enum class Bias { None, Row, Column, Full };
+enum class Precision { Float32, SixParts };  // How products are computed: SixParts is for one product of a constant b, a as it lies.
 
 // Products made ready: B is packed where it is known, and what will need packing has its place in the workspace.
 class PreparedProducts {
  public:
   // b: the second operand if it is constant, else null; b_offsets count from its float `b_first`.
-  PreparedProducts(const Machine& machine, Products products, const Tensor* b, Bias bias, size_t b_first = 0);
+  PreparedProducts(const Machine& machine, Products products, const Tensor* b, Bias bias, size_t b_first = 0,
+                   Precision precision = Precision::Float32);
 
   size_t workspace_bytes() const;
   struct Operands {
@@ -43,7 +47,7 @@ class PreparedProducts {
   void run(const Operands& operands) const;
 
  private:
-  enum class Way { Rows, Unpacked, Each, Shared };
+  enum class Way { Rows, Unpacked, Each, Shared, SixParts };
   Way choose() const;
   Strided a_at(const float* a, size_t i) const;
   Strided b_at(const float* b, size_t i) const;
@@ -52,6 +56,7 @@ class PreparedProducts {
   void run_unpacked(const Operands& operands) const;
   void run_each(const Operands& operands) const;
   void run_shared(const Operands& operands) const;
+  void run_six_parts(const Operands& operands) const;
   void pack_operands(const Operands& operands) const;
   size_t packed_a() const { return (p_.m * p_.k + 15) / 16 * 16; }
   size_t packed_b() const { return loops_.packed_b(p_.n, p_.k); }
@@ -63,6 +68,7 @@ class PreparedProducts {
   Packed b_;                         // All of B's matrices, if it is constant.
   std::vector<size_t> b_distinct_;   // By product: which of the distinct matrices of B.
   std::vector<size_t> b_starts_;     // By distinct matrix: its offset in B.
+  std::optional<SixPartProduct> six_parts_;
   Way way_;
 };
 

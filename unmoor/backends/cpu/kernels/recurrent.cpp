@@ -190,22 +190,28 @@ Prepared prepare_recurrent(const OpCall& call, Device& device) {
   }
   pack_biases(r, call.constant(3));
   const size_t own_floats = r.gate_floats() + 3 * r.state_floats() + (products + 63) / 64 * 64 / sizeof(float);
-  const size_t workspace = r.directions * own_floats * sizeof(float);
+  // Steps wait for each other, directions do not. Side by side each has one thread: too few where there are more and a step's product
+  // is large enough for them.
+  constexpr size_t worth_sharing = size_t{1} << 18;
+  const bool side_by_side = machine.threads() <= 2 || r.batch * r.width() * r.hidden < worth_sharing;
+  const size_t workspace = (side_by_side ? r.directions : 1) * own_floats * sizeof(float);
   std::vector<bool> unused(call.input_count(), false);
   for (size_t i = 1; i < std::min<size_t>(unused.size(), 4); ++i) unused[i] = true;
   // Shared by the copies of the function below.
   const auto shared = std::make_shared<const Recurrent>(std::move(r));
   return {.run =
-              [shared, own_floats, &machine](Stream&, const KernelArgs& args) {
+              [shared, own_floats, side_by_side, &machine](Stream&, const KernelArgs& args) {
                 const auto places = [&](size_t d) {
-                  float* const gates = reinterpret_cast<float*>(args.workspace.host()) + d * own_floats;
+                  float* const gates = reinterpret_cast<float*>(args.workspace.host()) + (side_by_side ? d * own_floats : 0);
                   float* const states = gates + shared->gate_floats();
                   const size_t step = shared->state_floats();
                   return Places{gates, states, states + step, states + 2 * step, states + 3 * step};
                 };
-                for (size_t d = 0; d < shared->directions; ++d) run_input(*shared, d, args, places(d));
-                // Steps wait for each other, directions do not.
-                machine.pool().each(shared->directions, [&](size_t d) { run_steps(*shared, d, args, places(d)); });
+                for (size_t d = 0; d < shared->directions; ++d) {
+                  run_input(*shared, d, args, places(d));
+                  if (!side_by_side) run_steps(*shared, d, args, places(d));
+                }
+                if (side_by_side) machine.pool().each(shared->directions, [&](size_t d) { run_steps(*shared, d, args, places(d)); });
               },
           .workspace_bytes = workspace,
           .unused_inputs = unused};

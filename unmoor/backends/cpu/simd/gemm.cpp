@@ -190,6 +190,7 @@ HWY_INLINE size_t part_of(size_t k) {
 // lines from each of several pages, and some pieces together finish a group of pages.
 class Prefetch {
  public:
+  Prefetch() = default;  // Of nothing: not asked.
   Prefetch(const char* start, size_t bytes, size_t rows, size_t k) : at_(start), left_((bytes + 4095) / 4096), steps_(k / 8) {
     pieces_ = std::max<size_t>(64 / std::max<size_t>(steps_, 1), 1);
     const size_t blocks = (rows + tile_rows - 1) / tile_rows;
@@ -208,11 +209,11 @@ class Prefetch {
   }
 
  private:
-  const char* at_;   // Of the group of pages.
-  size_t left_;      // Pages of this group and those behind it.
-  size_t steps_;     // Of eight k in a piece.
-  size_t pieces_;    // That share a group.
-  size_t group_;     // Pages in a group.
+  const char* at_ = nullptr;  // Of the group of pages.
+  size_t left_ = 0;           // Pages of this group and those behind it.
+  size_t steps_ = 0;          // Of eight k in a piece.
+  size_t pieces_ = 0;         // That share a group.
+  size_t group_ = 0;          // Pages in a group.
   size_t done_ = 0;  // Pieces of the group.
 };
 
@@ -234,7 +235,9 @@ void multiply_part(const Product& p, const Block& block, size_t panel, size_t k_
   const size_t width = vectors * lanes;
   const float* const b = p.b + column * p.k + k_begin * width;
   const size_t k = k_end - k_begin;
-  Prefetch prefetch(reinterpret_cast<const char*>(b + k * width), k * width * sizeof(float), block.row_end - block.row_begin, k);
+  Prefetch prefetch;  // Its divisions cost more than a short tile.
+  if (p.prefetch_b)
+    prefetch = {reinterpret_cast<const char*>(b + k * width), k * width * sizeof(float), block.row_end - block.row_begin, k};
   const bool finish_now = k_end == p.k && !p.epilogue.is_identity();
   const bool packed = p.a_stride == 0;
   Epilogue epilogue = finish_now ? p.epilogue.at(block.row_begin, column, p.c_stride) : Epilogue();

@@ -65,12 +65,6 @@ HWY_INLINE void input_part(const WinogradTile& t, size_t at, size_t n) {
   }
 }
 
-void input(const WinogradTile& t) {
-  size_t at = 0;
-  for (; at + lanes <= t.channels; at += lanes) input_part(t, at, lanes);
-  if (at < t.channels) input_part(t, at, t.channels - at);
-}
-
 HWY_INLINE void output_part(const WinogradResult& r, size_t at, size_t n) {
   V down[winograd_in * winograd_out];  // By column of points, then row of values.
   HWY_UNROLL(6)
@@ -90,12 +84,6 @@ HWY_INLINE void output_part(const WinogradResult& r, size_t at, size_t n) {
   }
 }
 
-void output(const WinogradResult& r) {
-  size_t at = 0;
-  for (; at + lanes <= r.channels; at += lanes) output_part(r, at, lanes);
-  if (at < r.channels) output_part(r, at, r.channels - at);
-}
-
 HWY_INLINE void input_line_part(const WinogradTile& t, size_t at, size_t n) {
   V pixels[winograd_in];
   V points[winograd_in];
@@ -104,12 +92,6 @@ HWY_INLINE void input_line_part(const WinogradTile& t, size_t at, size_t n) {
   to_points(pixels, points);
   HWY_UNROLL(6)
   for (size_t x = 0; x < winograd_in; ++x) store_n(points[x], t.to + x * t.step + at, n);
-}
-
-void input_line(const WinogradTile& t) {
-  size_t at = 0;
-  for (; at + lanes <= t.channels; at += lanes) input_line_part(t, at, lanes);
-  if (at < t.channels) input_line_part(t, at, t.channels - at);
 }
 
 HWY_INLINE void output_line_part(const WinogradResult& r, size_t at, size_t n) {
@@ -121,14 +103,16 @@ HWY_INLINE void output_line_part(const WinogradResult& r, size_t at, size_t n) {
   for (size_t x = 0; x < r.columns; ++x) store_n(values[x], r.to + x * r.pixel_step + at, n);
 }
 
-void output_line(const WinogradResult& r) {
+// A tile's channels, as many at a time as a vector holds.
+template <auto part, class Tile>
+void by_lanes(const Tile& tile) {
   size_t at = 0;
-  for (; at + lanes <= r.channels; at += lanes) output_line_part(r, at, lanes);
-  if (at < r.channels) output_line_part(r, at, r.channels - at);
+  for (; at + lanes <= tile.channels; at += lanes) part(tile, at, lanes);
+  if (at < tile.channels) part(tile, at, tile.channels - at);
 }
 
 const WinogradLoops& winograd_table() {
-  static constexpr WinogradLoops table = {input, output, input_line, output_line};
+  static constexpr WinogradLoops table = {by_lanes<input_part>, by_lanes<output_part>, by_lanes<input_line_part>, by_lanes<output_line_part>};
   return table;
 }
 
