@@ -41,7 +41,7 @@ class Torch(ProgramTest):
         self.assertEqual(states["aten::conv2d", "torch-cuda"]["state"], "native")
         self.assertEqual(states["aten::linear", "ort-cpu"]["state"], "native", states["aten::linear", "ort-cpu"])
         self.assertIn("MatMul, Add", states["aten::linear", "ort-cpu"]["detail"])
-        self.assertEqual(states["aten::conv2d", "ort-cpu"]["category"], "convolution")
+        self.assertEqual(states["aten::conv2d", "ort-cpu"]["category"], "conv")
         for platform in found["platforms"]:
             self.assertEqual(platform["nodes"], 9)
             self.assertEqual(platform["unknown"], 0, platform)
@@ -161,11 +161,9 @@ class Torch(ProgramTest):
             self.assertEqual(result.status, 2, result)
             return result.json["reason"]
         self.assertIn("values", pickled(b"\x80\x02" + b"]" * (6 << 20) + b"."))
-        self.assertIn("ends in the middle", pickled(b"\x80\x02X\xff\xff\xff\x7fx"))
-        self.assertIn("stack is empty", pickled(b"\x80\x02t."[:2] + b"0."))
+        self.assertIn("longer than the file", pickled(b"\x80\x02X\xff\xff\xff\x7fx"))
+        self.assertIn("stack is empty", pickled(b"\x80\x020."))
         self.assertIn("no mark", pickled(b"\x80\x02t."))
-        deep = b"\x80\x02" + b"]" + b"]a" * 0 + b"(" * 1000 + b"l" * 0 + b"."
-        self.assertTrue(pickled(deep))
         laughs = b"\x80\x02]q\x00" + b"".join(b"(" + b"h" + bytes([i]) + (b"h" + bytes([i])) * 9 + b"lq" + bytes([i + 1]) for i in range(30)) + b"."
         with zipfile.ZipFile(path, "w") as file:
             file.writestr("b/data.pkl", laughs)

@@ -49,6 +49,7 @@ struct DeviceInfo {
   std::string name;  // "NVIDIA H200", the processor's name.
   std::string arch;  // "gfx90a", "avx512"; may be empty.
   std::map<std::string, std::string> versions = {};  // "driver", "runtime", …
+  std::map<std::string, std::string> features = {};  // Parts of the processor that kernels may use: "amx" is "on", or "off: " and why.
   size_t memory_bytes = 0;
   bool host = false;           // Buffers are host memory: kernels may be `evaluate` ones.
   bool separate_process = false;  // Its driver may abort: tools run it in a worker.

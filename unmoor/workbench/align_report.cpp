@@ -95,11 +95,10 @@ std::string excess_text(const std::optional<Metrics>& metrics, std::optional<dou
 std::string outputs_table(const std::vector<AlignedValue>& outputs) {
   Table table({"output", "dtype", "rel L2", "max abs", "E", "P", "verdict"}, "llrrrrl");
   for (const auto& value : outputs) {
-    const bool known = value.entire && value.entire->problem.empty();
+    if (!value.entire) continue;  // A dump shows more than outputs, and the reference only those.
+    const bool known = value.entire->problem.empty();
     table.add({shortened(value.name, 26), std::string(name(value.dtype)), error_text(value.entire),
-               known          ? fmt::format("{:.2g}", value.entire->max_abs)
-               : value.entire ? shortened(value.entire->problem, 20)
-                              : "-",
+               known ? fmt::format("{:.2g}", value.entire->max_abs) : shortened(value.entire->problem, 20),
                excess_text(value.entire, &Metrics::excess_e), excess_text(value.entire, &Metrics::excess_p),
                std::string(name(value.verdict))});
   }

@@ -7,6 +7,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/noise/excess.h"
 #include "unmoor/workbench/result.h"
 
 namespace unmoor {
@@ -46,31 +47,6 @@ double root_mean_square(const std::vector<double>& values, double limit) {
     ++count;
   }
   return count == 0 ? 0 : std::sqrt(sum / static_cast<double>(count));
-}
-
-// What is left out as a mask: the size above which values are; infinite if there is no mask. A mask is one in a hundred negative
-// values or more, at least two, of 1e4 or more and a hundred times above all others, equal up to the scores that they were added
-// to: they mean "minus infinity".
-double mask_size(const std::vector<double>& values) {
-  constexpr double infinity = std::numeric_limits<double>::infinity();
-  double lowest = 0;
-  for (const double value : values) {
-    if (std::isfinite(value)) lowest = std::min(lowest, value);
-  }
-  double rest = 0, highest = lowest;
-  size_t masked = 0;
-  for (const double value : values) {
-    if (!std::isfinite(value)) continue;
-    if (value > 0.99 * lowest) {
-      rest = std::max(rest, std::fabs(value));
-    } else {
-      ++masked;
-      highest = std::max(highest, value);
-    }
-  }
-  const bool many = masked >= 2 && 100 * masked >= values.size() && masked < values.size();
-  const bool equal = highest - lowest <= 2 * rest + 1e-6 * -lowest;
-  return lowest <= -1e4 && many && equal && rest <= -lowest / 100 ? -0.99 * lowest : infinity;
 }
 
 // The size of what is expected, without a mask in it, whose size says nothing about the rest.

@@ -97,6 +97,7 @@ json kernels_of(const Device& device) {
 json describe(const DeviceInfo& info) {
   json versions = json::object();
   for (const auto& [what, version] : info.versions) versions[what] = version;
+  for (const auto& [what, state] : info.features) versions[what] = state;
   if (!info.arch.empty()) versions["arch"] = info.arch;
   return {{"name", info.id}, {"hardware", info.name}, {"versions", versions}, {"state", "ready"}, {"reason", ""}, {"check_ms", 0},
           {"kernels", json::object()}};

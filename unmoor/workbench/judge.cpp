@@ -177,7 +177,7 @@ class KernelJudge {
     const auto spread = spread_with(stored_[i], i, reason);
     if (!spread) return;
     const Excess found = excess(doubles(exact_[i].tensor()), *spread, doubles(actual_[i].tensor()), stored_[i]);
-    if (found.e > 3 || found.p > 16) return;
+    if (found.e > 3 || found.p > 16 || found.mask_is_off) return;
     result.verdict = ValueVerdict::Suspicious;
     result.note = "16-bit arithmetic inside explains it";
   }
@@ -282,7 +282,7 @@ Judgement judge_after_run(const Data& exact, const Data& actual, const Sampled* 
     result.verdict = is_plain_rounding(doubles(exact.tensor()), doubles(actual.tensor()), stored) ? ValueVerdict::Match
                                                                                                   : ValueVerdict::Explained;
   } else {
-    result.verdict = found.e <= 5 && found.p <= 30 ? ValueVerdict::Suspicious : ValueVerdict::Differ;
+    result.verdict = found.e <= 5 && found.p <= 30 && !found.mask_is_off ? ValueVerdict::Suspicious : ValueVerdict::Differ;
   }
   return result;
 }

@@ -92,7 +92,7 @@ std::string SourceScan::text() const {
       text += wrapped(fmt::format("{} {}: {}. Write: {}", rule.priority, rule.id, rule.why, rule.portable));
       for (size_t i = 0; i < found->second.size() && i < most_places; ++i) {
         const SourceFinding& each = *found->second[i];
-        text += wrapped(fmt::format("  {}:{}: {}{}", each.file, each.line, shortened(each.what, 60), each.patched ? " (in the patch)" : ""));
+        text += fmt::format("  {}:{}: {}{}\n", shortened(each.file, 40), each.line, shortened(each.what, 20), each.patched ? " (patch)" : "");
       }
       if (found->second.size() > most_places) text += fmt::format("  and {} more (see --json)\n", found->second.size() - most_places);
     }

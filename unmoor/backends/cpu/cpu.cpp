@@ -39,7 +39,7 @@ size_t memory_bytes() {
 DeviceInfo describe() {
   const TileChoice choice = tiles();
   const std::string amx = choice.loops != nullptr ? "on" : cat("off: ", choice.refusal);
-  return {.id = "cpu", .name = processor_name(), .arch = arch_name(), .versions = {{"amx", amx}}, .memory_bytes = memory_bytes(), .host = true};
+  return {.id = "cpu", .name = processor_name(), .arch = arch_name(), .features = {{"amx", amx}}, .memory_bytes = memory_bytes(), .host = true};
 }
 
 // Whatever has a reference, run by it.

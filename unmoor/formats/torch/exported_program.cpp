@@ -45,8 +45,19 @@ std::string text_at(const json& value, const char* key) {
   return found.is_string() ? found.get<std::string>() : std::string();
 }
 
-// "s77" of a size that is an expression; empty of a number.
-std::string symbol_of(const json& size) { return text_at(at(size, "as_expr"), "expr_str"); }
+// "s77" of a size that is one symbol, "s77, s5" of an expression of several; empty of a number. PyTorch writes an expression as sympy
+// spells it out: Mul(Integer(2), Symbol('s77', positive=True)).
+std::string symbol_of(const json& size) {
+  const std::string text = text_at(at(size, "as_expr"), "expr_str");
+  constexpr std::string_view mark = "Symbol('";
+  std::string names;
+  for (size_t start = text.find(mark); start != std::string::npos; start = text.find(mark, start)) {
+    start += mark.size();
+    const std::string name = text.substr(start, text.find('\'', start) - start);
+    if (cat(", ", names, ",").find(cat(" ", name, ",")) == std::string::npos) names += cat(names.empty() ? "" : ", ", name);
+  }
+  return names.empty() ? text : names;
+}
 
 // A size that only the data tells is called u0, u1… by PyTorch.
 bool is_of_data(const std::string& symbol) {

@@ -197,7 +197,8 @@ class Walk {
         break;
       }
     }
-    if (result.kind == Kind::Path) return {result.text.starts_with("CONSTANTS.") ? Kind::Tensor : Kind::Host};
+    const bool is_function = result.kind == Kind::Path && result.text.starts_with("__torch__.");  // Kept under a name, to be called.
+    if (result.kind == Kind::Path && !is_function) return {result.text.starts_with("CONSTANTS.") ? Kind::Tensor : Kind::Host};
     return result;
   }
 
