@@ -29,7 +29,7 @@ struct Vendor {
 
 const std::vector<Vendor>& vendors() {
   static const std::vector<Vendor> all{
-      {"NVIDIA", "0x10de", {"nvidia"}, "nvidia", "/dev/nvidia", {"libcuda.so.1", "libnvidia-ml.so.1", "nvidia-*"}, "libcuda.so.1",
+      {"NVIDIA", "0x10de", {"nvidia"}, "nvidia", "/dev/nvidia", {"libcuda.so.1", "libnvidia-ml.so.1", "nvidia-*", "torch+cu"}, "libcuda.so.1",
        "install the driver's user libraries (Debian: libcuda1), or give the container the driver with --gpus all", "nvidia-smi",
        "install NVIDIA's driver for this kernel", "run the container with --gpus all (NVIDIA Container Toolkit)", true},
       {"AMD", "0x1002", {"amdgpu"}, "amdgpu", "/dev/kfd", {"libamdhip64.so*", "libhsa-runtime64.so.1", "torch+rocm"}, "", "", "rocm-smi",
