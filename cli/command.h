@@ -16,7 +16,8 @@ Outcome align_command(const Options& options, nlohmann::json& json);
 Outcome dump_script_command(const Options& options, nlohmann::json& json);  // align --write-dump-script
 Outcome bench_command(const Options& options, nlohmann::json& json);
 Outcome doctor_command(const Options& options, nlohmann::json& json);
-DoctorResult doctor_result(const Options& options, nlohmann::json& json);  // doctor's result itself, for migrate.
+enum class Engines { look_for, leave_out };  // Looking starts Python, which takes seconds.
+DoctorResult doctor_result(const Options& options, Engines engines, nlohmann::json& json);  // doctor's result itself, for migrate.
 Outcome conformance_command(const Options& options, nlohmann::json& json);
 Outcome migrate_command(const Options& options, nlohmann::json& json);
 Outcome report_command(const Options& options, nlohmann::json& json);

@@ -57,6 +57,8 @@ struct Options {
   bool exit_zero = false;
   std::string lock;                   // doctor: the lock file to write
   std::string verify;                 // doctor: the lock file to compare this machine with
+  bool collector = false;             // doctor: only prints a script for another machine
+  std::string from_dump;              // doctor: what that script collected
   std::string reproductions;          // align: a folder for what replays each finding
   std::string write_cases;            // A folder for cases in ONNX's test layout.
   bool write_dump_script = false;     // align: only prints a script for another machine

@@ -264,6 +264,15 @@ void add_device_tools(CLI::App& app, Options& options) {
   lock->type_name("FILE");
   doctor.add_option("--verify", options.verify, "names what differs here from such a file, the worst first, and the commands that would mend it; status 1 if anything does")
       ->type_name("FILE")->excludes(lock);
+  auto* const from_dump = doctor.add_option("--from-dump", options.from_dump, "judges what the collector wrote on another machine: a folder or an archive");
+  from_dump->type_name("PATH");
+  auto* const collector = doctor.add_flag("--collector", options.collector,
+                                          "only prints a script for a POSIX shell that collects, on a machine without Unmoor, what is judged here");
+  collector->excludes(from_dump);
+  for (const char* const other : {"--lock", "--verify", "--kernels"}) {
+    from_dump->excludes(doctor.get_option(other));
+    collector->excludes(doctor.get_option(other));
+  }
   auto& conformance = add_tool(app, options, "conformance", "Every operator's cases on a device against the reference",
                                "unmoor conformance --on opencl --op Softmax,MatMul")
                           .on_own_devices("cpu").settings("an option of a device, such as cpu.threads=2").threads("threads of the cpu device; 0: one a core").results().tool();

@@ -8,11 +8,25 @@
 #include "unmoor/runtime/worker.h"
 #include "unmoor/workbench/doctor.h"
 #include "unmoor/workbench/lock.h"
-#include "unmoor/workbench/machine_facts.h"
+#include "unmoor/workbench/machine_lock.h"
 
 namespace unmoor::cli {
+namespace {
 
-DoctorResult doctor_result(const Options& options, nlohmann::json& result) {
+// Devices and engines are told even where the rest cannot be read.
+Machine machine_here(const std::string& python) {
+  try {
+    return Machine::here(python);
+  } catch (const Error& error) {
+    if (error.kind() == ErrorKind::Stopped) throw;
+    show_note(cat("faults, versions and libraries are not judged: ", error.what()));
+    return Machine({});
+  }
+}
+
+}  // namespace
+
+DoctorResult doctor_result(const Options& options, Engines wanted_engines, nlohmann::json& result) {
   constexpr double patience_s = 300;  // Compilers on a cold cache are slow.
   std::vector<PlatformToProbe> wanted;
   for (const Platform& platform : platforms()) wanted.push_back({platform.name, platform.absent});
@@ -24,10 +38,12 @@ DoctorResult doctor_result(const Options& options, nlohmann::json& result) {
                                                  output.errors.empty() ? "" : "; it said: ", output.errors)
                                            : std::string()};
   });
-  show_progress("look for engines", 0, 0);
-  found.engines = find_engines(options.python);
-  show_progress("compare versions", 0, 0);
-  found.pairs = judge_versions(version_facts(found.engines.front().python));
+  if (wanted_engines == Engines::look_for) {
+    show_progress("look for engines", 0, 0);
+    found.engines = find_engines(options.python);
+  }
+  show_progress("read the machine", 0, 0);
+  found.judge(machine_here(found.engines.empty() ? "" : found.engines.front().python));
   result.update(found.to_json());
   for (const auto& device : found.devices) {
     if (device.state == "ready") result["environment"]["devices"].push_back(device.name);
@@ -60,12 +76,32 @@ void verify_lock_file(const Options& options, const DoctorResult& found, const L
                        differences[0].locked.empty() ? "none" : differences[0].locked, ", here ", differences[0].here.empty() ? "none" : differences[0].here);
 }
 
+DoctorResult collected_result(const Options& options, nlohmann::json& result) {
+  const Machine machine = Machine::read(options.from_dump);
+  DoctorResult found;
+  found.collected = collected_from(machine);
+  found.engines = collected_engines(machine);
+  found.judge(machine);
+  result.update(found.to_json());
+  result["collected"]["path"] = options.from_dump;
+  return found;
+}
+
+Outcome print_collector(nlohmann::json& result) {
+  Outcome outcome;
+  outcome.text = collector_script();
+  result["script"] = outcome.text;
+  return outcome;
+}
+
 }  // namespace
 
 Outcome doctor_command(const Options& options, nlohmann::json& result) {
+  if (options.collector) return print_collector(result);
   std::optional<Lock> locked;
+  if (!options.lock.empty()) check_lock_path(options.lock);
   if (!options.verify.empty()) locked = read_lock(options.verify);
-  const DoctorResult found = doctor_result(options, result);
+  const DoctorResult found = options.from_dump.empty() ? doctor_result(options, Engines::look_for, result) : collected_result(options, result);
   Outcome outcome;
   outcome.text = found.text();
   if (options.kernels) {
@@ -77,9 +113,9 @@ Outcome doctor_command(const Options& options, nlohmann::json& result) {
     outcome.status = Status::finding;
     outcome.reason = cat(broken->name, " is broken: ", broken->reason);
   }
-  if (!found.pairs.empty() && found.pairs[0].verdict == "does not") {
+  if (!found.faults.empty() && found.faults[0].severity == "high") {
     outcome.status = Status::finding;
-    outcome.reason = cat(found.pairs[0].a, " does not fit ", found.pairs[0].b, "; what would: ", found.pairs[0].would);
+    outcome.reason = cat(found.faults[0].text, "; what would help: ", found.faults[0].remedy);
   }
   if (!options.lock.empty()) write_lock_file(options, found, outcome, result);
   if (locked) verify_lock_file(options, found, *locked, outcome, result);

@@ -30,10 +30,10 @@ class StepRecorder : public Observer {
   std::vector<StepTrace> steps;
 };
 
-DoctorResult run_doctor(const Options& options) {
+DoctorResult run_doctor(const Options& options, const std::string& target) {
   nlohmann::json ignored = nlohmann::json::object();
   ignored["environment"]["devices"] = nlohmann::json::array();
-  return doctor_result(options, ignored);
+  return doctor_result(options, is_engine(target) ? Engines::look_for : Engines::leave_out, ignored);
 }
 
 AlignResult run_align(const Lab& lab, const std::string& target_name, Runner& target, const NamedData& inputs) {
@@ -79,7 +79,7 @@ Migration run_parts(const Lab& lab, const std::string& target, const NamedData& 
   found.run_arguments = repeated(lab.options(), false);
   found.source = source;
   found.target = target;
-  found.doctor = attempt<DoctorResult>("doctor", [&] { return run_doctor(lab.options()); });
+  found.doctor = attempt<DoctorResult>("doctor", [&] { return run_doctor(lab.options(), target); });
   found.scan = attempt<ScannedPlatform>("scan", [&] {
     return scan_plan(lab.model().graph, lab.typed(), lab.placement(target), target, {{}, {}, cat("unmoor ", UNMOOR_VERSION)});
   });

@@ -70,7 +70,9 @@ BENCH = {"runs": [{"runner": TEXT, "threads": COUNT, "batch": COUNT, "load_ms": 
          "ratios": [{"a": TEXT, "b": TEXT, "median": NUMBER, "low": NUMBER, "high": NUMBER}], "warnings": [TEXT]}
 DOCTOR = {"devices": [{"name": TEXT, "backend": TEXT, "state": {"ready", "absent", "broken"}, "reason": TEXT, "check_ms": NUMBER, "versions": dict}],
           "engines": [dict], "pairs": [{"a": TEXT, "b": TEXT, "verdict": {"fits", "does not", "unknown"}, "source": TEXT, "would": TEXT}],
-          "libraries": [{"name": TEXT, "paths": [TEXT], "used": TEXT}]}
+          "libraries": [{"name": TEXT, "paths": [TEXT], "used": TEXT}], "variables": dict,
+          "faults": [{"text": TEXT, "remedy": TEXT, "severity": {"high", "medium"}, "source": TEXT}],
+          "python": {"interpreter": TEXT, "version": TEXT, "path": TEXT, "problem": TEXT}}
 CONFORMANCE = {"device": TEXT, "passed": COUNT, "failed": COUNT, "refused": COUNT, "generic": COUNT,
                "cases": [{"case": TEXT, "verdict": {"passed", "failed", "refused"}, "detail": TEXT}]}
 MIGRATE = {"verdict": {"ready", "ready with limits", "blocked"}, "next": [{"text": TEXT, "command": TEXT}], "doctor": DOCTOR, "scan": SCAN,

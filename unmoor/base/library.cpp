@@ -3,6 +3,8 @@
 #include <dlfcn.h>
 #include <link.h>
 
+#include "unmoor/base/demangle.h"
+
 namespace unmoor {
 
 std::unique_ptr<Library> Library::open(std::span<const char* const> names, std::string& reason) {
@@ -10,7 +12,7 @@ std::unique_ptr<Library> Library::open(std::span<const char* const> names, std::
     if (void* const handle = ::dlopen(wanted, RTLD_NOW | RTLD_LOCAL)) return std::unique_ptr<Library>(new Library(handle));
     if (!reason.empty()) reason += "; ";
     const char* const words = ::dlerror();
-    reason += words == nullptr ? wanted : words;
+    reason += words == nullptr ? std::string(wanted) : demangled(words);
   }
   return nullptr;
 }

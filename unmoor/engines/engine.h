@@ -5,6 +5,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "unmoor/runtime/runner.h"
@@ -59,5 +60,9 @@ struct FoundEngine {
 };
 // Every engine, each looked for in a child of its own, since importing one may crash. `python` as in EngineRequest.
 std::vector<FoundEngine> find_engines(const std::string& python);
+
+// A Python program that does the same on a machine without Unmoor: `python3 probe.py ort` prints a line "unmoor-engine {…}" with the
+// members of FoundEngine but the interpreter.
+std::string_view engine_probe_program();
 
 }  // namespace unmoor

@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <set>
 
+#include "unmoor/base/demangle.h"
 #include "unmoor/base/error.h"
 #include "unmoor/engines/engine.h"
 #include "unmoor/engines/failure.h"
@@ -18,8 +19,9 @@ constexpr double silence_limit_s = 900;  // An engine that says nothing for so l
   const std::string kind = reply.value("kind", "failure");
   const std::string text = reply.value("text", "");
   if (kind == "missing") fail(ErrorKind::Device, who, ": ", text);
+  if (kind == "broken") fail(ErrorKind::Device, who, ": ", demangled(text));
   if (kind == "wrong") fail(ErrorKind::InvalidArgument, who, ": ", text);
-  fail(kind == "memory" ? ErrorKind::OutOfMemory : ErrorKind::Device, who, ": ", explained_failure(text));
+  fail(kind == "memory" ? ErrorKind::OutOfMemory : ErrorKind::Device, who, ": ", explained_failure(demangled(text)));
 }
 
 class EngineRunner : public Runner {

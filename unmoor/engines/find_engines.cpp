@@ -1,6 +1,11 @@
+#include "unmoor/base/demangle.h"
 #include "unmoor/base/error.h"
 #include "unmoor/engines/engine.h"
 #include "unmoor/engines/python_child.h"
+
+namespace embedded {
+extern const std::string_view unmoor_engines_python_probe_py;
+}  // namespace embedded
 
 namespace unmoor {
 namespace {
@@ -16,7 +21,7 @@ FoundEngine look_for(const std::string& engine, const std::string& python) {
     if (!child.send({{{"do", "probe"}, {"engine", engine}}, {}}, patience) || !child.receive(reply, patience)) child.report_end();
     if (!reply.head.value("ok", false)) {
       found.state = reply.head.value("kind", "") == "missing" ? "absent" : "broken";
-      found.reason = reply.head.value("text", "");
+      found.reason = demangled(reply.head.value("text", ""));
       return found;
     }
     found.version = reply.head.at("version");
@@ -25,7 +30,7 @@ FoundEngine look_for(const std::string& engine, const std::string& python) {
     found.state = "ready";
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Stopped) throw;
-    found.reason = error.what();
+    found.reason = demangled(error.what());
     if (found.reason.find("could not be started") != std::string::npos) found.state = "absent";
   } catch (const nlohmann::json::exception& error) {
     found.reason = cat("its answer cannot be understood: ", error.what());
@@ -34,6 +39,8 @@ FoundEngine look_for(const std::string& engine, const std::string& python) {
 }
 
 }  // namespace
+
+std::string_view engine_probe_program() { return embedded::unmoor_engines_python_probe_py; }
 
 std::vector<FoundEngine> find_engines(const std::string& python) { return {look_for("ort", python), look_for("torch", python)}; }
 

@@ -13,6 +13,7 @@
 
 namespace embedded {
 extern const std::string_view unmoor_engines_python_start_py;
+extern const std::string_view unmoor_engines_python_probe_py;
 extern const std::string_view unmoor_engines_python_serve_py;
 extern const std::string_view unmoor_engines_python_onnx_file_py;
 extern const std::string_view unmoor_engines_python_onnxruntime_engine_py;
@@ -54,7 +55,8 @@ std::string loader() {
 // Names and sources, each after what it imports.
 json modules() {
   const auto entry = [](const char* name, std::string_view source) { return json::array({name, source}); };
-  return json::array({entry("serve", embedded::unmoor_engines_python_serve_py),
+  return json::array({entry("probe", embedded::unmoor_engines_python_probe_py),
+                      entry("serve", embedded::unmoor_engines_python_serve_py),
                       entry("onnx_file", embedded::unmoor_engines_python_onnx_file_py),
                       entry("onnxruntime_engine", embedded::unmoor_engines_python_onnxruntime_engine_py),
                       entry("torch_program", embedded::unmoor_engines_python_torch_program_py),

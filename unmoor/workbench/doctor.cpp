@@ -160,65 +160,40 @@ DoctorResult doctor(const std::vector<PlatformToProbe>& platforms, const ProbeIn
   return result;
 }
 
-json DoctorResult::to_json() const {
-  json result{{"devices", json::array()}, {"engines", json::array()}, {"pairs", json::array()}, {"libraries", json::array()}};
-  for (const Found& device : devices) {
-    result["devices"].push_back({{"name", device.name}, {"backend", device.backend}, {"state", device.state}, {"reason", device.reason},
-                                 {"hardware", device.hardware}, {"check_ms", measured(device.check_ms)}, {"versions", device.versions}});
+DoctorResult::Collected collected_from(const Machine& machine) {
+  const auto first = [&](const char* file) {
+    const auto lines = machine.lines(file);
+    return lines.empty() ? std::string() : lines[0];
+  };
+  const std::string mark = first("/outputs/collected");
+  DoctorResult::Collected collected{mark.substr(mark.rfind(' ') + 1), first("/outputs/uname")};
+  constexpr std::string_view key = "PRETTY_NAME=";
+  for (std::string line : machine.lines("/etc/os-release")) {
+    if (!line.starts_with(key)) continue;
+    std::erase(line, '"');
+    collected.system += cat(collected.system.empty() ? "" : ", ", line.substr(key.size()));
   }
-  for (const FoundEngine& engine : engines) {
-    result["engines"].push_back({{"name", engine.name}, {"state", engine.state}, {"reason", engine.reason}, {"version", engine.version},
-                                 {"runners", engine.runners}, {"python", engine.python}, {"versions", engine.versions}});
-  }
-  for (const VersionPair& pair : pairs) {
-    result["pairs"].push_back({{"a", pair.a}, {"b", pair.b}, {"verdict", pair.verdict}, {"source", pair.source}, {"would", pair.would}});
-  }
-  for (const Library& library : libraries) {
-    result["libraries"].push_back({{"name", library.name}, {"paths", library.paths}, {"used", library.used}});
-  }
-  return result;
+  return collected;
 }
 
-std::string DoctorResult::text() const {
-  std::string text;
-  for (const VersionPair& pair : pairs) {
-    if (pair.verdict == "does not") text += wrapped(fmt::format("{} does not fit {}; what would: {}; says {}", pair.a, pair.b, pair.would, pair.source));
-  }
-  for (const Found& device : devices) {
-    if (device.state == "ready") {
-      text += fmt::format("{:<11} ready   {} (checked in {:.3f} ms)\n", device.name, device.hardware, device.check_ms);
-    } else {
-      text += fmt::format("{:<11} {:<7} {}\n", device.name, device.state, device.reason);
-    }
-    std::string versions;
-    for (const auto& [what, version] : device.versions) versions += fmt::format("{}{} {}", versions.empty() ? "" : ", ", what, version);
-    if (!versions.empty()) text += fmt::format("{:<11}         {}\n", "", versions);
-  }
-  for (const FoundEngine& engine : engines) {
-    std::string runners;
-    for (const std::string& runner : engine.runners) runners += fmt::format(" {}", runner);
-    text += wrapped(fmt::format("{:<11} {:<7} {}", engine.name, engine.state, engine.state == "ready" ? fmt::format("{}, runs{} in {}", engine.version, runners, engine.python) : engine.reason));
-  }
-  for (const Library& library : libraries) text += fmt::format("library     {} is {}\n", library.name, library.used);
-  for (const VersionPair& pair : pairs) {
-    if (pair.verdict == "fits") text += wrapped(fmt::format("{} fits {}", pair.a, pair.b));
-    if (pair.verdict == "unknown") text += wrapped(fmt::format("{} with {}: unknown, no source tells", pair.a, pair.b));
-  }
-  return text;
-}
-
-std::string DoctorResult::kernels_text() const {
-  std::string text;
-  for (const Found& device : devices) {
-    if (device.kernels.empty()) continue;
-    text += "\n" + wrapped(fmt::format("{}: kernels by operator, in the order in which they are asked", device.name));
-    for (const auto& [op, list] : device.kernels) {
-      std::string line = op == "*" ? "any other" : op;
-      for (size_t i = 0; i < list.size(); ++i) line += fmt::format("{}{}", i == 0 ? ": " : ", ", list[i]);
-      text += wrapped(line);
+void DoctorResult::judge(const Machine& machine) {
+  python = python_facts(machine);
+  pairs = judge_versions(version_facts(machine, python));
+  const std::vector<LibraryCopies> copies = library_copies(machine);
+  for (const LibraryCopies& each : copies) {
+    const auto opened = std::ranges::find(libraries, each.name, &Library::name);
+    if (opened != libraries.end()) {
+      opened->paths = each.paths;
+      if (std::ranges::find(opened->paths, opened->used) == opened->paths.end()) opened->paths.push_back(opened->used);
+    } else if (!each.used.empty()) {
+      libraries.push_back({each.name, each.paths, each.used});
     }
   }
-  return text;
+  std::ranges::sort(libraries, {}, &Library::name);
+  for (const std::string& line : machine.lines("/outputs/variables")) {
+    if (const size_t equals = line.find('='); equals != std::string::npos) variables[line.substr(0, equals)] = line.substr(equals + 1);
+  }
+  faults = machine_faults(machine, pairs, copies, python, engines);
 }
 
 }  // namespace unmoor

@@ -9,6 +9,7 @@
 #include "unmoor/catalog/versions.h"
 #include "unmoor/engines/engine.h"
 #include "unmoor/hal/device.h"
+#include "unmoor/workbench/machine_faults.h"
 #include "unmoor/workbench/result.h"
 
 namespace unmoor {
@@ -42,19 +43,33 @@ struct DoctorResult {
   };
   struct Library {
     std::string name;
-    std::vector<std::string> paths;
-    std::string used;
+    std::vector<std::string> paths;  // Every copy on the loader's path.
+    std::string used;                // The one that was opened, or that would be.
+  };
+  struct Collected {
+    std::string created;  // ISO 8601, UTC; empty of this machine.
+    std::string system;   // "Linux 6.1.0 x86_64, Debian GNU/Linux 12 (bookworm)"
   };
   std::vector<Found> devices;
   std::vector<Library> libraries;
   std::vector<std::string> mapped = {};    // Files of all shared libraries that were mapped while devices ran; for the lock.
-  std::vector<VersionPair> pairs = {};     // Filled by who knows the user's Python, too: judge_versions, those that do not fit first.
   std::vector<FoundEngine> engines = {};  // Filled by who knows the user's Python: find_engines.
+  std::vector<VersionPair> pairs = {};    // Those that do not fit first.
+  std::vector<MachineFault> faults = {};  // The worst first.
+  PythonFacts python = {};
+  std::map<std::string, std::string> variables = {};  // Of the environment, those that decide which devices and libraries are used.
+  Collected collected = {};
+
+  // Adds what a machine's files say: libraries, Python, variables, pairs, and the faults of all of it, engines included.
+  void judge(const Machine& machine);
 
   nlohmann::json to_json() const;
   std::string text() const;
   std::string kernels_text() const;  // Of every device that is ready.
 };
+
+// When and where a machine was collected.
+DoctorResult::Collected collected_from(const Machine& machine);
 
 DoctorResult doctor(const std::vector<PlatformToProbe>& platforms, const ProbeInChild& probe);
 

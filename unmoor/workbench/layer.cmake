@@ -33,5 +33,7 @@ file(MAKE_DIRECTORY "${report_build}")
 embed_files(unmoor_workbench NAMESPACE embedded FILES report/template.html report/list.html report/words.json report/words.zh.json "${report_build}/dist/report.js"
             "${report_build}/dist/report.css" "${report_build}/dist/report.csp")
 # What the lock asks the user's Python.
-embed_files(unmoor_workbench NAMESPACE embedded FILES unmoor/workbench/machine_facts.py)
+embed_files(unmoor_workbench NAMESPACE embedded FILES unmoor/workbench/machine_facts.py unmoor/workbench/collect.sh)
+# Archives that a machine was collected into.
+set_property(GLOBAL APPEND PROPERTY UNMOOR_LINK z)
 target_link_libraries(unmoor_workbench PRIVATE fmt::fmt nlohmann_json::nlohmann_json)

@@ -84,7 +84,7 @@ std::string requirements_path(const std::string& lock_path) {
   return (fs::path(lock_path).parent_path() / "requirements.txt").string();
 }
 
-void write_lock(const std::string& path, const Lock& lock) {
+void check_lock_path(const std::string& path) {
   const std::string beside = requirements_path(path);
   std::error_code ignored;
   if (fs::exists(beside, ignored) && !read_file(beside).starts_with(requirements_head)) {
@@ -94,6 +94,14 @@ void write_lock(const std::string& path, const Lock& lock) {
     fail(ErrorKind::InvalidArgument, "--lock ", path,
          ": the lock needs another name, since requirements.txt is written beside it");
   }
+  const std::string folder = fs::path(beside).parent_path().string();
+  if (!folder.empty() && !fs::is_directory(folder, ignored))
+    fail(ErrorKind::Io, "cannot write '", path, "': there is no folder '", folder, "'");
+}
+
+void write_lock(const std::string& path, const Lock& lock) {
+  check_lock_path(path);
+  const std::string beside = requirements_path(path);
   write_file(beside, requirements_text(lock));
   write_file(path, text_of(lock_json(lock)));
 }

@@ -32,6 +32,8 @@ std::string requirements_path(const std::string& lock_path);
 // Writes both files, each as a whole or not at all. Fails with Io, and with InvalidArgument where a requirements.txt lies beside
 // the lock that no lock wrote: somebody's own file is not written over.
 void write_lock(const std::string& path, const Lock& lock);
+// Fails as write_lock would at once, before a lock is made, which takes seconds.
+void check_lock_path(const std::string& path);
 // Fails with Io on a file that cannot be read, with InvalidModel on what is no lock, saying where.
 Lock read_lock(const std::string& path);
 

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <map>
 #include <string>
 #include <vector>
 
-#include "unmoor/workbench/doctor.h"
-#include "unmoor/workbench/lock.h"
+#include "unmoor/catalog/versions.h"
+#include "unmoor/engines/engine.h"
+#include "unmoor/workbench/machine.h"
 
 namespace unmoor {
 
@@ -13,26 +13,53 @@ namespace unmoor {
 // Sorted. Empty where the system does not tell.
 std::vector<std::string> mapped_libraries();
 
-// This machine as a lock: Unmoor, system, kernel, processor and its instruction sets, the devices that doctor found ready with
-// their drivers, the libraries that were mapped when they ran, the engines that are ready, their Python and its packages.
-// `version` is Unmoor's. Hashes every file: seconds where drivers are large. Fails with Device if an engine is ready but its
-// Python does not list its packages.
-Lock lock_of_machine(const DoctorResult& found, const std::string& version);
+// A vendor's library by the name that programs ask the loader for, and its copies.
+struct LibraryCopies {
+  std::string name = {};                    // "libcudnn.so.9"
+  std::vector<std::string> paths = {};      // On the loader's path, in its order: LD_LIBRARY_PATH, its cache, its default folders.
+  std::vector<std::string> real = {};       // What each is behind its links. Two names of one file are one copy.
+  std::vector<std::string> elsewhere = {};  // In vendors' folders where the loader does not look.
+  std::string used = {};                    // The path that wins; empty if there are only copies elsewhere.
+  std::string real_used() const;
+};
+// Those of a machine, by name. Folders for newer processors (glibc-hwcaps) are not looked into.
+std::vector<LibraryCopies> library_copies(const Machine& machine);
+// "1.0.0" of libOpenCL.so.1.0.0, "1" of libLLVM-15.so.1; empty if nothing stands behind .so.
+std::string version_in_name(const std::string& file);
+// The first word behind `mark` that starts as a version does: "535.104.05". Empty if there is none.
+std::string version_after(const std::string& text, std::string_view mark);
 
-// The versions of drivers, runtimes, compilers, processors and Python packages of this machine that the catalogue has rules for.
-// What is not here, or cannot be read, gives none. Runs the vendors' tools where their drivers are, and `python`. Tests set
-// UNMOOR_MACHINE to a folder that is read in place of /, where outputs/TOOL holds what a tool would print and outputs/python what
-// machine_facts.py would; nothing runs then.
-std::vector<VersionFact> version_facts(const std::string& python);
+// What a machine's Python is made of.
+struct PythonFacts {
+  struct Package {
+    std::string name;
+    std::string version;
+    std::string path;    // The folder that holds it.
+    std::string sha256;  // Of its list of files with their hashes; empty if it has none.
+  };
+  struct Extension {  // A package built against PyTorch's C++ library, and PyTorch itself.
+    std::string name;
+    std::string version;
+    bool new_abi;  // Built with _GLIBCXX_USE_CXX11_ABI=1.
+  };
+  std::string interpreter;  // As it was named; empty if none was asked.
+  std::string version;
+  std::string path;
+  std::vector<Package> packages;  // Those by which engines come, and what these need.
+  std::vector<Extension> extensions;
+  std::string problem;  // Why the packages are not known; empty if they are, or none was asked.
+};
+PythonFacts python_facts(const Machine& machine);
+// The versions of drivers, runtimes, compilers, processors and Python packages of a machine that the catalogue has rules for.
+// What is not there, or cannot be read, gives none.
+std::vector<VersionFact> version_facts(const Machine& machine, const PythonFacts& python);
+
+// Engines as the collector found them there; none where they were not looked for.
+std::vector<FoundEngine> collected_engines(const Machine& machine);
 
 // What a command prints, at most 16 MiB. `end` says how it failed, and is empty if it did not; a command that cannot be started
 // fails so too. Given up after `patience_s` seconds of silence.
 std::string output_of(const std::vector<std::string>& command, const std::vector<std::string>& environment, double patience_s,
                       std::string& end);
-// {"python", "path", "packages"[] {"name", "version", "path", "sha256"}} of an interpreter. Fails with Device.
-nlohmann::json python_facts(const std::string& python);
-
-// By component of a lock: why doctor did not find it ready here.
-std::map<std::string, std::string> absent_reasons(const DoctorResult& found, const Lock& locked);
 
 }  // namespace unmoor

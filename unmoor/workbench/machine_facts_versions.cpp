@@ -2,14 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdlib>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <sstream>
 
 #include "unmoor/base/error.h"
-#include "unmoor/base/file.h"
 #include "unmoor/base/json.h"
 #include "unmoor/workbench/machine_facts.h"
 
@@ -17,74 +13,6 @@ namespace unmoor {
 namespace {
 
 using nlohmann::json;
-namespace fs = std::filesystem;
-
-constexpr double tool_patience_s = 20;       // nvidia-smi takes seconds where no daemon keeps the driver awake.
-constexpr uintmax_t most_bytes = 1U << 20U;  // Of what a driver says of itself.
-
-// A machine to read: this one, or a folder tree in a test, where `outputs/TOOL` is what the tool would print.
-class Machine {
- public:
-  explicit Machine(std::string python) : python_(std::move(python)) {
-    if (const char* const root = std::getenv("UNMOOR_MACHINE"); root != nullptr) root_ = root;
-  }
-
-  std::string path(std::string_view of) const { return cat(root_, of); }
-  // Empty where there is no such file, or none that can be read.
-  std::string text(std::string_view of) const {
-    std::error_code problem;
-    const std::string file = path(of);
-    if (!fs::is_regular_file(file, problem) || fs::file_size(file, problem) > most_bytes || problem) return "";
-    try {
-      return read_file(file);
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::Stopped) throw;
-      return "";
-    }
-  }
-  // Names in a folder, sorted; none where there is no such folder.
-  std::vector<std::string> names(std::string_view folder) const {
-    std::error_code problem;
-    std::vector<std::string> found;
-    for (fs::directory_iterator each(path(folder), problem), end; !problem && each != end; each.increment(problem))
-      found.push_back(each->path().filename().string());
-    std::ranges::sort(found);
-    return found;
-  }
-  std::string output(const std::vector<std::string>& command) const {
-    if (!root_.empty()) return text(cat("/outputs/", command[0]));
-    std::string end;
-    std::string printed = output_of(command, {"LC_ALL=C"}, tool_patience_s, end);
-    return end.empty() ? printed : std::string();
-  }
-  // What its Python says; null where it says nothing.
-  json python() const {
-    if (!root_.empty()) return read_json(text("/outputs/python"));
-    try {
-      return python_facts(python_);
-    } catch (const Error& error) {
-      if (error.kind() == ErrorKind::Stopped) throw;
-      return {};
-    }
-  }
-
- private:
-  std::string root_;
-  std::string python_;
-};
-
-// The first word after `mark` that starts as a version does: "535.104.05". Empty if there is none.
-std::string version_after(const std::string& text, std::string_view mark) {
-  const size_t at = text.find(mark);
-  if (at == std::string::npos) return "";
-  std::istringstream words(text.substr(at + mark.size()));
-  for (std::string word; words >> word;) {
-    if (word[0] == 'v') word.erase(0, 1);
-    if (!word.empty() && word[0] >= '0' && word[0] <= '9' && word.find('.') != std::string::npos)
-      return word.substr(0, word.find_first_of(",;|\""));
-  }
-  return "";
-}
 
 // The value behind KEY= at the start of a line.
 std::string value_of(const std::string& text, std::string_view key) {
@@ -99,7 +27,7 @@ std::string value_of(const std::string& text, std::string_view key) {
 
 class Facts {
  public:
-  explicit Facts(const Machine& machine) : machine_(machine) {}
+  Facts(const Machine& machine, const PythonFacts& python) : machine_(machine), python_(python) {}
 
   void read() {
     read_python();
@@ -124,17 +52,8 @@ class Facts {
   }
 
   void read_python() {
-    const json facts = machine_.python();
-    if (!facts.is_object() || !facts.contains("packages") || !facts["packages"].is_array()) return;
-    for (const json& each : facts["packages"]) {
-      if (!each.is_object() || !each.contains("name") || !each["name"].is_string() || !each.contains("version") ||
-          !each["version"].is_string())
-        continue;
-      add_package(each["name"], each["version"]);
-    }
-    // A Python matters where something runs in it.
-    if (!found.empty() && facts.contains("python") && facts["python"].is_string())
-      add("python", facts["python"], "the interpreter");
+    for (const PythonFacts::Package& each : python_.packages) add_package(each.name, each.version);
+    if (!found.empty()) add("python", python_.version, "the interpreter");  // It matters where something runs in it.
   }
 
   void add_package(const std::string& name, const std::string& version) {
@@ -156,8 +75,7 @@ class Facts {
     const char* const file = "/proc/driver/nvidia/version";
     add("nvidia driver", version_after(machine_.text(file), "Kernel Module"), file);
     if (!has("nvidia driver")) return;
-    std::istringstream lines(machine_.output({"nvidia-smi", "--query-gpu=compute_cap", "--format=csv,noheader"}));
-    for (std::string line; std::getline(lines, line);) add("nvidia gpu", version_after(line, ""), "nvidia-smi");
+    for (const std::string& line : machine_.lines("/outputs/nvidia-smi")) add("nvidia gpu", version_after(line, ""), "nvidia-smi");
     const char* const toolkit = "/usr/local/cuda/version.json";
     const json versions = read_json(machine_.text(toolkit));
     if (!versions.is_object() || !versions.contains("cuda") || !versions["cuda"].is_object()) return;
@@ -184,7 +102,7 @@ class Facts {
   void read_ascend() {
     const char* const driver = "/usr/local/Ascend/driver/version.info";
     add("ascend driver", value_of(machine_.text(driver), "Version="), driver);
-    if (!has("ascend driver")) add("ascend driver", version_after(machine_.output({"npu-smi", "info"}), "Version:"), "npu-smi");
+    if (!has("ascend driver")) add("ascend driver", version_after(machine_.text("/outputs/npu-smi"), "Version:"), "npu-smi");
     for (const char* const machine : {"x86_64-linux", "aarch64-linux"}) {
       const std::string file = fmt::format("/usr/local/Ascend/ascend-toolkit/latest/{}/ascend_toolkit_install.info", machine);
       add("cann", value_of(machine_.text(file), "version="), file);
@@ -192,23 +110,37 @@ class Facts {
   }
 
   void read_others() {
-    const std::string cards = "/sys/class/drm";
-    for (const std::string& card : machine_.names(cards)) {
-      if (!card.starts_with("card") || card.find('-') != std::string::npos) continue;
-      const std::string vendor = machine_.text(cat(cards, "/", card, "/device/vendor"));
-      const std::string device = value_of(machine_.text(cat(cards, "/", card, "/device/device")), "0x");
-      if (vendor.starts_with("0x8086")) add("intel gpu", device, cards);
+    for (const std::string& line : machine_.lines("/outputs/pci")) {
+      std::istringstream words(line);
+      std::string address;
+      std::string vendor;
+      std::string chip;
+      std::string kind;
+      words >> address >> vendor >> chip >> kind;
+      if (vendor == "0x8086" && kind.starts_with("0x03") && chip.starts_with("0x")) add("intel gpu", chip.substr(2), "the PCI bus");
     }
   }
 
   const Machine& machine_;
+  const PythonFacts& python_;
 };
 
 }  // namespace
 
-std::vector<VersionFact> version_facts(const std::string& python) {
-  const Machine machine(python);
-  Facts facts(machine);
+std::string version_after(const std::string& text, std::string_view mark) {
+  const size_t at = text.find(mark);
+  if (at == std::string::npos) return "";
+  std::istringstream words(text.substr(at + mark.size()));
+  for (std::string word; words >> word;) {
+    if (word[0] == 'v') word.erase(0, 1);
+    if (!word.empty() && word[0] >= '0' && word[0] <= '9' && word.find('.') != std::string::npos)
+      return word.substr(0, word.find_first_of(",;|\""));
+  }
+  return "";
+}
+
+std::vector<VersionFact> version_facts(const Machine& machine, const PythonFacts& python) {
+  Facts facts(machine, python);
   facts.read();
   return facts.found;
 }

@@ -4,6 +4,7 @@ import os
 import time
 
 from unmoor_onnx_file import OnnxFile
+from unmoor_probe import short
 from unmoor_serve import UNLIKE_NUMPY, Bits, Missing, choose, need, threads_of, versions_of
 
 LEVELS = {"all": "ORT_ENABLE_ALL", "extended": "ORT_ENABLE_EXTENDED", "basic": "ORT_ENABLE_BASIC", "on": "ORT_ENABLE_ALL", "off": "ORT_DISABLE_ALL"}
@@ -13,16 +14,6 @@ PACKAGES = {"cuda": "onnxruntime-gpu", "tensorrt": "onnxruntime-gpu", "dml": "on
 # Types of session.get_outputs() that its arrays do not have, with ONNX's number of the type.
 WITHOUT_ARRAYS = {"tensor(bfloat16)": ("bfloat16", 16), "tensor(float8e4m3fn)": ("float8e4m3fn", 17), "tensor(float8e4m3fnuz)": ("float8e4m3fnuz", 18),
                   "tensor(float8e5m2)": ("float8e5m2", 19), "tensor(float8e5m2fnuz)": ("float8e5m2fnuz", 20)}
-
-
-def short(provider):
-    return provider.removesuffix("ExecutionProvider").lower()
-
-
-def probe():
-    runtime = need("onnxruntime")
-    found = [short(each) for each in runtime.get_available_providers() if short(each) != "azure"]  # Azure's runs elsewhere.
-    return {"version": runtime.__version__, "runners": [f"ort:{each}" for each in found], "versions": versions_of("numpy")}
 
 
 def provider_for(runtime, kind):

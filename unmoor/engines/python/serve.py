@@ -1,18 +1,14 @@
 """Answers Unmoor's requests: opens an engine, runs it, shows its values. Values cross as unmoor/runtime/wire.cpp packs them."""
-import importlib.metadata
 import os
-import platform
 import sys
 import time
 import traceback
 
+from unmoor_probe import Missing, Unloadable, need, probe, versions_of
+
 # The bits of types that NumPy lacks travel as unsigned integers of their width.
 UNLIKE_NUMPY = {"bfloat16": "uint16", "float8e4m3fn": "uint8", "float8e4m3fnuz": "uint8", "float8e5m2": "uint8", "float8e5m2fnuz": "uint8"}
 PLAIN = {"float32", "float16", "float64", "int8", "uint8", "int16", "uint16", "int32", "uint32", "int64", "uint64", "bool", "complex64", "complex128"}
-
-
-class Missing(Exception):
-    """What has to be there for an engine to run."""
 
 
 class Wrong(Exception):
@@ -24,17 +20,6 @@ class Bits:
 
     def __init__(self, dtype, array):
         self.dtype, self.array = dtype, array
-
-
-def need(package, install=None):
-    """Imports a package, or says how to get it."""
-    try:
-        return __import__(package)
-    except ModuleNotFoundError as error:
-        raise Missing(f"the Python package {error.name} is not installed for {sys.executable}; install it with: "
-                      f"{sys.executable} -m pip install {install or error.name}") from error
-    except ImportError as error:
-        raise Missing(f"the Python package {package} of {sys.executable} does not load: {error}") from error
 
 
 def strings(array):
@@ -129,16 +114,6 @@ def choose(settings, known):
     return chosen
 
 
-def versions_of(*packages):
-    found = {"python": platform.python_version()}
-    for package in packages:
-        try:
-            found[package] = importlib.metadata.version(package)
-        except importlib.metadata.PackageNotFoundError:
-            pass
-    return found
-
-
 def peak_bytes():
     with open("/proc/self/status", encoding="utf-8") as status:
         return next(1024 * int(line.split()[1]) for line in status if line.startswith("VmHWM:"))
@@ -162,8 +137,7 @@ class Server:
         self.channel, self.engine = channel, None
 
     def probe(self, head, payload):
-        need("numpy")
-        return engine_module(head["engine"]).probe()
+        return probe(head["engine"])
 
     def open(self, head, payload):
         need("numpy")
@@ -202,7 +176,7 @@ class Server:
             reply, parts = answer if isinstance(answer, tuple) else (answer, [])
             self.channel.send({"ok": True, **reply}, parts)
         except Missing as error:
-            self.channel.send({"ok": False, "kind": "missing", "text": str(error)})
+            self.channel.send({"ok": False, "kind": "broken" if isinstance(error, Unloadable) else "missing", "text": str(error)})
         except Wrong as error:
             self.fail("wrong", error)
         except MemoryError as error:

@@ -5,31 +5,13 @@ import re
 import time
 
 from unmoor_onnx_file import OnnxFile
+from unmoor_probe import KINDS, PLUGINS, backend
 from unmoor_serve import Bits, Missing, Wrong, choose, need, threads_of, versions_of
 from unmoor_torch_program import by_name_or_position, open_program
 
-PLUGINS = {"npu": "torch_npu", "mlu": "torch_mlu", "musa": "torch_musa", "hpu": "habana_frameworks.torch"}  # What brings a device, beside torch.
-KINDS = ("cpu", "cuda", "xpu", "mps", *PLUGINS)
 CONTENT_TOLERANCE = 1e-3  # Relative L2; what is further apart is not taken for the same value.
 CONTENT_ELEMENTS = 8      # Less says too little.
 LISTED = 5
-
-
-def backend(torch, kind):
-    return getattr(torch, kind, None) or getattr(torch.backends, kind, None)
-
-
-def probe():
-    torch = need("torch")
-    here = ["cpu"]
-    for kind in KINDS[1:]:
-        module = backend(torch, kind)
-        if module is not None and module.is_available():
-            count = module.device_count() if hasattr(module, "device_count") else 1
-            here += [f"{kind}:{i}" for i in range(count)]
-    extra = {"cuda": torch.version.cuda, "hip": torch.version.hip}
-    return {"version": torch.__version__, "runners": [f"torch:{each}" for each in here],
-            "versions": {**versions_of("numpy"), **{key: value for key, value in extra.items() if value}}}
 
 
 def open_device(torch, text):
