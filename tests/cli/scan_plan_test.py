@@ -22,10 +22,17 @@ class ScanAndRun(ProgramTest):
 
     def check(self, model, device):
         scanned = unmoor("scan", model, "--on", device, "--json")
-        self.assertIn(scanned.status, (0, 1), scanned)
         ran = unmoor("run", model, "--on", device, "--explain", "--json")
-        if ran.status != 0:  # A node that nobody runs: then scan said so.
-            self.assertIn("unsupported", {each["state"] for each in scanned.json["nodes"]}, ran)
+        if scanned.status == 2:  # Sizes that were made up do not suit a trained model: then both say so.
+            self.assertIn(model, EXAMPLES, scanned)
+            self.assertEqual(ran.status, 2, ran)
+            self.unfit.append(model.name)
+            return
+        self.assertIn(scanned.status, (0, 1), scanned)
+        if ran.status != 0:  # A node that nobody runs: then scan said so. Or made-up inputs do not suit a trained model.
+            if "unsupported" not in {each["state"] for each in scanned.json["nodes"]}:
+                self.assertIn(model, EXAMPLES, ran)
+                self.unfit.append(model.name)
             return
         placed = {}
         for each in ran.json["plan"]["placements"]:
@@ -34,6 +41,12 @@ class ScanAndRun(ProgramTest):
         apart = set()
         for node in scanned.json["nodes"]:
             where = (model.name, device, node)
+            if node["state"] == "unknown":  # The sizes that were made up do not suit what stands before it: nothing is said of it.
+                self.assertEqual(node["reason"], "dynamic", where)
+                self.assertIn(model, EXAMPLES, where)
+                if model.name not in self.unfit:
+                    self.unfit.append(model.name)
+                continue
             mine = placed.get(node["node"], [])
             on_device = [each for each in mine if each["device"].startswith(device)]
             refused = [each for each in mine if not each["device"].startswith(device) and each["refusals"] and each["state"] not in ("host", "choice")]
@@ -49,17 +62,23 @@ class ScanAndRun(ProgramTest):
                 self.assertFalse(refused, where)
                 if on_device and node["detail"] and not node["detail"].startswith(("nothing", "small", "the device could")):
                     self.assertIn(node["detail"], {each["kernel"] for each in on_device}, where)
+        if model.name in self.unfit:
+            return
         self.assertEqual(bool(apart), ran.json["plan"]["fallback_nodes"] > 0, (model.name, device))
         strict = unmoor("run", model, "--on", device, "--fallback", "forbid", "--json")
         self.assertEqual(strict.status != 0, bool(apart), (model.name, device, strict))
 
-    def test_scan_of_the_cpu_is_what_run_does(self):
+    def check_all(self, device):
+        self.unfit = []
         for model in self.models():
-            self.check(model, "cpu")
+            self.check(model, device)
+        self.assertLessEqual(len(self.unfit), 4, self.unfit)
+
+    def test_scan_of_the_cpu_is_what_run_does(self):
+        self.check_all("cpu")
 
     def test_scan_of_opencl_is_what_run_does(self):
-        for model in self.models():
-            self.check(model, "opencl")
+        self.check_all("opencl")
 
 
 if __name__ == "__main__":
