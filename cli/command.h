@@ -13,6 +13,10 @@ Outcome run_command(const Options& options, nlohmann::json& json);
 Outcome scan_command(const Options& options, nlohmann::json& json);
 Outcome catalog_command(const Options& options, nlohmann::json& json);
 Outcome align_command(const Options& options, nlohmann::json& json);
+Outcome align_task_command(const Options& options, nlohmann::json& json);  // align --data
+Outcome self_test_command(const Options& options, nlohmann::json& json);  // align --self-test
+bool has_statistics(const Options& options);  // One of align's sides is a folder of statistics.
+Outcome align_statistics_command(const Options& options, nlohmann::json& json);
 Outcome dump_script_command(const Options& options, nlohmann::json& json);  // align --write-dump-script
 Outcome bench_command(const Options& options, nlohmann::json& json);
 Outcome doctor_command(const Options& options, nlohmann::json& json);

@@ -9,6 +9,7 @@
 #include "unmoor/base/error.h"
 #include "unmoor/runtime/session.h"
 #include "unmoor/workbench/inputs.h"
+#include "unmoor/workbench/keep_list.h"
 
 namespace unmoor::cli {
 namespace {
@@ -141,6 +142,7 @@ Lab::Lab(const Options& options) : options_(options) {
     if (data.is_tensor()) shapes[name] = data.tensor().shape();
   }
   chosen_ = choose_shapes(model_->graph, shapes);
+  if (!options.keep_float32.empty()) keep_ = read_keep_list(options.keep_float32, model_->graph);
 }
 
 PlanOptions Lab::plan_options() const {
@@ -148,6 +150,7 @@ PlanOptions Lab::plan_options() const {
   options.fallback = options_.fallback == "forbid" ? Fallback::Forbid : Fallback::Report;
   options.shapes = chosen_.shapes;
   options.passes.fuse = !options_.no_fuse;
+  options.keep_float32 = keep_;
   return options;
 }
 
@@ -163,6 +166,15 @@ std::unique_ptr<Runner> Lab::runner(const std::string& device, PlanOptions optio
   request.settings = settings;
   for (const auto& [key, value] : settings_of(options_, DeviceName{"cpu", 0})) request.settings[cat("cpu.", key)] = value;
   return make_worker_runner(request);
+}
+
+std::unique_ptr<ModelRunner> Lab::float32_runner() const {
+  PlanOptions options = plan_options();
+  options.passes.fuse = false;
+  options.keep_float32 = all_node_names(model_->graph);
+  Settings settings = settings_of(options_, DeviceName{"cpu", 0});
+  settings["exact"] = "on";
+  return local_runner(model_, DeviceName{"cpu", 0}, settings, settings, std::move(options), load_ms_);
 }
 
 PlanInfo Lab::placement(const std::string& device) const {

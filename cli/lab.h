@@ -38,6 +38,9 @@ class Lab {
   // Given inputs, and generated ones for the rest.
   NamedData inputs() const;
   bool is_given(const std::string& input) const { return given_.contains(input); }
+  // The model with every node in float32 and nothing fused, on the cpu device's kernels that are exact but for the order of sums.
+  std::unique_ptr<ModelRunner> float32_runner() const;
+  const NodeNames& keep_float32() const { return keep_; }  // Nodes that --keep-float32 names.
   PlanOptions plan_options() const;  // Fallback, shapes and fusing as the options say.
   // What was chosen where the user left it open, in a line; empty if nothing.
   const std::string& note() const { return chosen_.note; }
@@ -48,6 +51,7 @@ class Lab {
   double load_ms_ = 0;
   NamedData given_;       // Inputs from files.
   ChosenShapes chosen_;
+  NodeNames keep_;
   mutable std::set<std::string> said_;  // Notes of engines: opened again, they say the same.
 };
 
@@ -60,6 +64,8 @@ Settings settings_of(const Options& options, const EngineName& engine);
 void check_settings(const Options& options);
 // The versions of a plan's devices, and its notes, into a result's environment.
 void add_versions(nlohmann::json& result, const PlanInfo& plan);
+// One side of align: a device, an engine or a dump; the reference backend runs in float64 with every value of the file.
+std::unique_ptr<Runner> align_side(const Lab& lab, const std::string& name, bool is_reference, bool fuse);
 // Aligns two runners that were opened by these names; where they differ inside a fused step, once more without fusing.
 AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
                     const NamedData& inputs, AlignOptions options);

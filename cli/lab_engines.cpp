@@ -65,6 +65,8 @@ void check_options(const Options& options, const EngineName& name) {
     fail(ErrorKind::InvalidArgument, name.text(),
          " cannot be told to keep off the host: --fallback forbid is for Unmoor's devices and ort");
   }
+  if (!options.keep_float32.empty() && options.tool == "run")
+    fail(ErrorKind::InvalidArgument, "--keep-float32 is for Unmoor's devices, and ", name.text(), " is an engine of its own");
   if (options.no_fuse && !uses_own_device(options)) {
     fail(ErrorKind::InvalidArgument, "--no-fuse is for Unmoor's devices",
          name.engine == "ort" ? "; ONNX Runtime has --set ort.optimize=off" : "");

@@ -38,6 +38,8 @@ Outcome run_tool(const Options& options, json& result) {
   if (options.tool == "run") return run_command(options, result);
   if (options.tool == "scan") return scan_command(options, result);
   if (options.tool == "catalog") return catalog_command(options, result);
+  if (options.tool == "align" && options.self_test) return self_test_command(options, result);
+  if (options.tool == "align" && options.model.empty()) fail(ErrorKind::InvalidArgument, "MODEL is required: the ONNX file to align; only --self-test takes none");
   if (options.tool == "align") return options.write_dump_script ? dump_script_command(options, result) : align_command(options, result);
   if (options.tool == "bench") return bench_command(options, result);
   if (options.tool == "doctor") return doctor_command(options, result);

@@ -62,6 +62,17 @@ struct Options {
   std::string reproductions;          // align: a folder for what replays each finding
   std::string write_cases;            // A folder for cases in ONNX's test layout.
   bool write_dump_script = false;     // align: only prints a script for another machine
+  std::vector<std::string> values;    // run --dump, align: patterns of the values to look at; none: all
+  size_t every = 1;                   // The first and every n-th of them
+  bool dump_stats = false;            // run --dump: statistics instead of values
+  std::string junit;                  // align: a file for continuous integration
+  bool self_test = false;             // align: of the comparison itself
+  std::string data;                   // align: a folder of samples or a Python file that yields them
+  std::string task;                   // With it: what the model is for
+  std::string task_output;            // With it: the output to judge
+  std::string keep_float32;           // run, align: a file that names nodes to run in float32
+  std::string keep_curve;             // align: the file to write, of nodes to keep in float32
+  double keep_error = 0.5;            // With it: as many as bring the error to this part of what it is
   bool dry_run = false;               // conformance: only where each case would run
   bool serve = false;                 // bench: answer requests on standard input
 };

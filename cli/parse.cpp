@@ -4,6 +4,7 @@
 
 #include "cli/options.h"
 #include "unmoor/workbench/result.h"
+#include "unmoor/workbench/task/task.h"
 
 namespace unmoor::cli {
 namespace {
@@ -152,6 +153,13 @@ class Flags {
     tool_.add_option("--op", options_.ops, "only these operators")->type_name("TYPE,...")->allow_extra_args(false)->delimiter(',');
     return *this;
   }
+  Flags& selected(const char* what) {
+    tool_.add_option("--values", options_.values, std::string("only values of these names ") + what + "; * stands for any text, ? for one character; may be repeated")
+        ->type_name("GLOB")
+        ->allow_extra_args(false);
+    tool_.add_option("--every", options_.every, "of these values only the first and every Nth after it")->type_name("N")->check(CLI::PositiveNumber)->capture_default_str();
+    return *this;
+  }
   Flags& html() {
     auto* const page = tool_.add_option("--html", options_.html, "writes the result as one self-contained page");
     page->type_name("FILE");
@@ -186,6 +194,30 @@ Flags add_tool(CLI::App& app, Options& options, const char* name, const char* wh
   return {*tool, options};
 }
 
+// Runs many samples and compares what comes out of them, so that what is about one run has no place.
+void add_task(CLI::App& align, Options& options) {
+  auto* const data = align.add_option("--data", options.data,
+                                      "compares a task's metrics over a data set instead: a folder of .npz files, one a sample, or a Python file with samples() "
+                                      "that yields dicts of arrays; arrays that are no inputs are labels");
+  data->type_name("FOLDER|FILE.py");
+  auto* const task = align.add_option("--task", options.task, "with --data: classification, detection, segmentation, regression, embedding or generation");
+  task->type_name("TASK")->check(CLI::IsMember(task_names()))->needs(data);
+  data->needs(task);
+  align.add_option("--task-output", options.task_output, "with --data: the output to judge, if not the first that fits the task")->type_name("NAME")->needs(data);
+  for (const char* const other : {"--input", "--shapes", "--seed", "--range", "--node", "--op", "--values", "--every", "--atol", "--rtol", "--keep-curve", "--keep-error", "--html", "--reproductions"})
+    data->excludes(align.get_option(other));
+}
+
+// It runs a model of its own, so that none has to be given.
+void add_self_test(CLI::App& align, Options& options) {
+  align.get_option("MODEL")->required(false);
+  auto* const test = align.add_flag("--self-test", options.self_test, "plants defects in a model of its own, and says which of them the comparison finds; takes no MODEL");
+  for (CLI::Option* const other : align.get_options()) {
+    const bool goes_along = other == test || other->check_name("--json") || other->check_name("--junit") || other->check_name("--exit-zero") || other->check_name("--help");
+    if (!goes_along) test->excludes(other);
+  }
+}
+
 void add_model_tools(CLI::App& app, Options& options) {
   add_tool(app, options, "migrate", "The main job: what a device takes, whether numbers agree, how fast it is, one verdict",
            "unmoor migrate model.onnx --to opencl --html report.html")
@@ -200,26 +232,41 @@ void add_model_tools(CLI::App& app, Options& options) {
   scan.add_option("--link", options.link, "bytes a second between host and target, such as 12G: says what copies cost")->type_name("SIZE");
   auto& run = add_tool(app, options, "run", "One inference",
                        "unmoor run model.onnx -i x=image.npy -o out.npz --on opencl --fallback forbid")
-                  .model().on("cpu").fallback().inputs().threads().settings().python().html().hash().results().narrowed().tool();
+                  .model().on("cpu").fallback().inputs().threads().settings().python().html().hash().results().narrowed().selected("are dumped").tool();
   run.add_option("-o,--output", options.output, "writes the outputs: FILE.npz")->type_name("FILE");
-  run.add_option("--dump", options.dump, "writes every value of the run into this folder")->type_name("FOLDER");
+  auto* const dump = run.add_option("--dump", options.dump, "writes every value of the run into this folder");
+  dump->type_name("FOLDER");
+  run.add_flag("--dump-stats", options.dump_stats, "writes statistics of the values there instead, of inputs and outputs all: for models whose values are too large; align takes it")->needs(dump);
+  run.get_option("--values")->needs(dump);
+  run.get_option("--every")->needs(dump);
+  run.add_option("--keep-float32", options.keep_float32, "runs the nodes that this file names, one a line, in float32 inside a 16-bit model")->type_name("FILE");
   run.add_flag("--explain", options.explain, "prints where each node runs, and why not elsewhere; so do --node and --op");
   run.add_flag("--kernels", options.kernels, "as --explain, with every other kernel of the device for the operator, and why it was not taken");
   run.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   auto& align = add_tool(app, options, "align", "Where two devices first disagree, and by how much",
                          "unmoor align model.onnx --reference reference --target opencl")
-                    .model().inputs().threads().settings().python().html().hash().results().narrowed().tool();
+                    .model().inputs().threads().settings().python().html().hash().results().narrowed().selected("are compared").tool();
   align.add_option("--reference", options.reference, "a device, an engine, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
   align.add_option("--target", options.target, "a device, an engine, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
   align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
   align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
+  align.add_option("--keep-float32", options.keep_float32, "runs the nodes that this file names, one a line, in float32 on the target of a 16-bit model")->type_name("FILE");
+  auto* const curve = align.add_option("--keep-curve", options.keep_curve,
+                                       "of a 16-bit model: how the error falls as more nodes are kept in float32, tried on the target; the nodes to keep "
+                                       "are written for --keep-float32");
+  curve->type_name("FILE");
+  align.add_option("--keep-error", options.keep_error, "with --keep-curve: keeps the fewest nodes that bring the error to this part of what it is")
+      ->type_name("X")->check(number_up_to(1))->capture_default_str()->needs(curve);
   align.add_option("--reproductions", options.reproductions,
                    "writes each value that is off here: its node as a model of its own with its inputs and outputs in ONNX's test layout, and a "
                    "script that runs it under ONNX Runtime; beside --html FILE, if not given")
       ->type_name("FOLDER");
   align.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
+  add_task(align, options);
+  align.add_option("--junit", options.junit, "writes a test case for every output and value, as JUnit XML")->type_name("FILE");
   align.add_flag("--write-dump-script", options.write_dump_script,
                  "only prints a Python script that writes the PyTorch model's values on another machine, as a folder for --reference or --target");
+  add_self_test(align, options);
   auto& bench = add_tool(app, options, "bench", "Load, preparation, first run and warm runs, apart",
                          "unmoor bench model.onnx --on cpu,opencl --threads 2")
                     .model().on("cpu").inputs().threads().settings().python().html().hash().results().tool();

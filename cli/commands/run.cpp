@@ -12,6 +12,8 @@
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/archive.h"
 #include "unmoor/workbench/dump.h"
+#include "unmoor/workbench/keep_list.h"
+#include "unmoor/workbench/statistics_dump.h"
 
 namespace unmoor::cli {
 namespace {
@@ -138,6 +140,16 @@ std::string plan_line(const PlanInfo& plan) {
   return text;
 }
 
+// A run of which statistics are written. Returns its outputs; `written` says what there is then.
+NamedData statistics_run(const Options& options, Runner& runner, const NamedData& inputs, std::string& written) {
+  ValueFilter filter(options.values, options.every);
+  StatisticsSide side = collect_statistics(runner, inputs, [&filter](const std::string& name) { return filter.takes(name); });
+  side.inputs = inputs;
+  write_statistics(side, options.dump);
+  written = fmt::format("wrote statistics of {} into {}\n", counted(side.values.size(), "value"), options.dump);
+  return std::move(side.outputs);
+}
+
 }  // namespace
 
 Outcome run_command(const Options& options, json& result) {
@@ -155,10 +167,13 @@ Outcome run_command(const Options& options, json& result) {
   std::unique_ptr<DumpWriter> dump;
   if (!options.dump.empty()) {
     (void)runner->plan();  // A refusal leaves no folder.
-    dump = std::make_unique<DumpWriter>(options.dump);
+    if (!options.dump_stats) dump = std::make_unique<DumpWriter>(options.dump, ValueFilter(options.values, options.every));
+  }
+  if (dump) {
     for (const auto& [name, data] : inputs) dump->add(name, data);
   }
-  const NamedData outputs = runner->run(inputs, dump.get());
+  std::string written;
+  const NamedData outputs = options.dump_stats ? statistics_run(options, *runner, inputs, written) : runner->run(inputs, dump.get());
   Outcome outcome;
   outcome.held = runner;
   const PlanInfo plan = runner->plan();
@@ -166,8 +181,13 @@ Outcome run_command(const Options& options, json& result) {
   result["environment"]["devices"] = plan.devices;
   add_versions(result, plan);
   if (explained) outcome.text += explain(plan, options);
+  if (!lab.keep_float32().empty()) {
+    result["keep_float32"] = kept_json(lab.keep_float32(), plan);
+    outcome.text += kept_text(lab.keep_float32(), plan);
+  }
   outcome.text += plan_line(plan);
   describe_outputs(outputs, result, outcome.text);
+  outcome.text += written;
   if (dump) {
     for (const auto& [name, data] : outputs) {
       if (!dump->has(name)) dump->add(name, data);  // Outputs that only rename a value.

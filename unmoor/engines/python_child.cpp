@@ -20,6 +20,7 @@ extern const std::string_view unmoor_engines_python_onnxruntime_engine_py;
 extern const std::string_view unmoor_engines_python_torch_engine_py;
 extern const std::string_view unmoor_engines_python_torch_program_py;
 extern const std::string_view unmoor_engines_python_file_engine_py;
+extern const std::string_view unmoor_engines_python_samples_py;
 }  // namespace embedded
 
 namespace unmoor {
@@ -61,7 +62,8 @@ json modules() {
                       entry("onnxruntime_engine", embedded::unmoor_engines_python_onnxruntime_engine_py),
                       entry("torch_program", embedded::unmoor_engines_python_torch_program_py),
                       entry("torch_engine", embedded::unmoor_engines_python_torch_engine_py),
-                      entry("file_engine", embedded::unmoor_engines_python_file_engine_py)});
+                      entry("file_engine", embedded::unmoor_engines_python_file_engine_py),
+                      entry("samples", embedded::unmoor_engines_python_samples_py)});
 }
 
 Child spawn(const std::string& python, const std::string& who) {

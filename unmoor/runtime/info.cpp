@@ -176,6 +176,8 @@ PlanInfo plan_info(const Plan& plan) {
     }
     info.copies.push_back(std::move(copied));
   }
+  info.kept_float32 = plan.kept_float32;
+  info.left_narrow = plan.left_narrow;
   info.fallback_nodes = plan.fallback_count();
   info.fallback_summary = plan.fallback_summary();
   if (plan.options.place_only) {

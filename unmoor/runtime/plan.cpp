@@ -228,9 +228,12 @@ std::shared_ptr<const Plan> make_plan(const Graph& graph, std::vector<std::share
   }
   const auto start = std::chrono::steady_clock::now();
   const Graph shaped = with_shapes(options.passes.widen_to_float64 ? widened(graph) : graph, options.shapes);
-  Graph better = optimized(shaped, passes_for(options, devices));
-  check_refusals(better, devices, options);
-  auto plan = finish_plan(std::move(better), std::move(devices), options);
+  KeptFloat32 kept{optimized(shaped, passes_for(options, devices)), {}, {}};
+  if (!options.keep_float32.empty()) kept = keep_float32(kept.graph, options.keep_float32);
+  check_refusals(kept.graph, devices, options);
+  auto plan = finish_plan(std::move(kept.graph), std::move(devices), options);
+  plan->kept_float32 = std::move(kept.nodes);
+  plan->left_narrow = std::move(kept.left);
   plan->prepare_ms = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   return plan;
 }

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "unmoor/hal/kernel.h"
+#include "unmoor/passes/keep_float32.h"
 #include "unmoor/passes/pass.h"
 
 namespace unmoor {
@@ -78,6 +79,7 @@ struct PlanOptions {
   Fallback fallback = Fallback::Report;
   InputShapes shapes = {};
   PassOptions passes = {};
+  NodeNames keep_float32 = {};   // Nodes of the file that run in float32 in a model of 16 bits; not those in bodies of control flow.
   bool place_only = false;       // Decides where nodes run and prepares nothing: such a plan can be read, not run.
   std::string only_kernel = {};  // Force kernels of this name where they support the call: for conformance.
   std::shared_ptr<SharedConstants> constants = {};  // Shared by the plans of one model; without it each plan uploads its own.
@@ -92,6 +94,8 @@ struct Plan {
   MemoryPlan memory;
   std::map<std::pair<size_t, uint32_t>, std::shared_ptr<Buffer>> constants;  // By device and value: weights on devices.
   PlanOptions options;
+  NodeNames kept_float32;                        // Nodes of the file that run in float32 because that was asked for.
+  std::vector<KeptFloat32::Left> left_narrow;    // Those that could not.
   double prepare_ms = 0;
 
   size_t fallback_count() const;   // Nodes in state Fallback.

@@ -83,6 +83,8 @@ struct PlanInfo {
   size_t fallback_nodes = 0;
   std::string fallback_summary;
   std::vector<std::string> notes = {};  // Device::notes of its devices.
+  NodeNames kept_float32 = {};          // As in Plan.
+  std::vector<KeptFloat32::Left> left_narrow = {};
 };
 PlanInfo plan_info(const Plan& plan);
 

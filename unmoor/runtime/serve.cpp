@@ -21,6 +21,7 @@ PlanOptions options_from(const json& from) {
   options.passes.widen_to_float64 = from.at("widen");
   options.only_kernel = from.at("kernel");
   options.place_only = from.at("place_only");
+  options.keep_float32 = from.at("keep_float32").get<NodeNames>();
   return options;
 }
 

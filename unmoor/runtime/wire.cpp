@@ -210,7 +210,9 @@ json to_json(const PlanInfo& info) {
   for (const auto& copy : info.copies) {
     copies.push_back({{"value", copy.value}, {"before", copy.before}, {"from", copy.from}, {"to", copy.to}, {"bytes", copy.bytes}});
   }
-  return {{"devices", info.devices}, {"versions", info.versions}, {"placements", placements}, {"copies", copies}, {"fallback_nodes", info.fallback_nodes},
+  json left = json::array();
+  for (const auto& each : info.left_narrow) left.push_back({{"node", each.node}, {"reason", each.reason}});
+  return {{"kept_float32", info.kept_float32}, {"left_narrow", std::move(left)}, {"devices", info.devices}, {"versions", info.versions}, {"placements", placements}, {"copies", copies}, {"fallback_nodes", info.fallback_nodes},
           {"summary", info.fallback_summary}, {"notes", info.notes}};
 }
 
@@ -229,6 +231,8 @@ PlanInfo plan_info_from(const json& from) {
   for (const auto& copy : from.at("copies")) {
     info.copies.push_back({copy.at("value"), copy.at("before"), copy.at("from"), copy.at("to"), copy.at("bytes")});
   }
+  info.kept_float32 = from.at("kept_float32").get<NodeNames>();
+  for (const auto& each : from.at("left_narrow")) info.left_narrow.push_back({each.at("node"), each.at("reason")});
   info.fallback_nodes = from.at("fallback_nodes");
   info.fallback_summary = from.at("summary");
   info.notes = from.at("notes").get<std::vector<std::string>>();

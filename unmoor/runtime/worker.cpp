@@ -17,7 +17,8 @@ json to_json(const PlanOptions& options) {
   json shapes = json::object();
   for (const auto& [name, shape] : options.shapes) shapes[name] = shape.dims();
   return {{"forbid", options.fallback == Fallback::Forbid}, {"shapes", shapes}, {"fuse", options.passes.fuse},
-          {"widen", options.passes.widen_to_float64}, {"kernel", options.only_kernel}, {"place_only", options.place_only}};
+          {"widen", options.passes.widen_to_float64}, {"kernel", options.only_kernel}, {"place_only", options.place_only},
+          {"keep_float32", options.keep_float32}};
 }
 
 // The parent's side: sends each call to the child and waits for its answer.

@@ -79,7 +79,7 @@ class Alignment {
   class TargetObserver : public Observer {
    public:
     explicit TargetObserver(Alignment& alignment) : alignment_(alignment) {}
-    bool wants(const ValueInfo&) override { return true; }
+    bool wants(const ValueInfo& info) override { return alignment_.selects(info.name); }
     void on_value(const ValueInfo& info, const Data& data) override { alignment_.on_target(info, data); }
 
    private:
@@ -96,6 +96,8 @@ class Alignment {
    private:
     Alignment& alignment_;
   };
+
+  bool selects(const std::string& value) const { return !options_.selects || options_.selects(value); }
 
   void progress(const std::string& what, size_t done, size_t total) const {
     if (options_.progress) options_.progress(what, done, total);
@@ -126,18 +128,30 @@ class Alignment {
         if (const auto* type = std::get_if<TensorType>(&info.type)) shown[info.name] = type->dtype;
       }
     }
+    std::map<std::string, DType, std::less<>> besides = options_.stored_besides;
+    for (auto at = shown.begin(); at != shown.end();) {
+      const auto next = std::next(at);
+      if (!selects(at->first)) besides.insert(shown.extract(at));
+      at = next;
+    }
     constexpr size_t copies = 4;
-    noise_.emplace(*graph_, inputs_, shown, NoiseOptions{DType::F32, copies, options_.seed});
+    noise_.emplace(*graph_, inputs_, shown, NoiseOptions{DType::F32, copies, options_.seed}, besides);
   }
 
   void run_target() {
     progress("target run", 0, 0);
     target_.run(inputs_);  // Plans it: then it is known which values it shows, and in what types.
+    for (const ValueInfo& info : target_.values()) {  // In order of the run.
+      const auto* const type = std::get_if<TensorType>(&info.type);
+      if (!selects(info.name) && type != nullptr) stored_[info.name] = type->dtype;
+    }
     start_noise();
     if (graph_ && target_.steps().empty()) {
       own_.emplace(AlignSteps::Setting{reference_, target_, inputs_, stored_, &*graph_, true, options_, judging_, true});
       std::set<std::string> visible;
-      for (const ValueInfo& info : target_.values()) visible.insert(info.name);
+      for (const ValueInfo& info : target_.values()) {
+        if (selects(info.name)) visible.insert(info.name);
+      }
       own_->plan(visible);
     }
     TargetObserver observer(*this);
@@ -314,8 +328,9 @@ class Alignment {
     for (const StepInfo& step : target_.steps()) {
       if (std::ranges::find(step.outputs, first->name) == step.outputs.end()) continue;
       for (const std::string& name : step.inputs) {
-        if (!name.empty() && !finite.contains(name))
-          result_.nonfinite_origin = cat("its input '", name, "' is not finite either");
+        if (name.empty() || finite.contains(name)) continue;
+        result_.nonfinite_origin = selects(name) ? cat("its input '", name, "' is not finite either")
+                                                 : "not all of its inputs were looked at";
       }
     }
   }

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <functional>
+#include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
@@ -15,9 +16,13 @@ struct AlignOptions {
   std::optional<Tolerance> tolerance = std::nullopt;  // Instead of the noise floor and the table, for values and outputs.
   std::vector<std::string> nodes = {};                // Only these, if any.
   std::vector<std::string> ops = {};
+  std::function<bool(const std::string&)> selects = {};  // Whether a value is looked at, by name; outputs always are. Empty: all.
+  // How values of the target are stored that it does not show: of a dump that holds some only.
+  std::map<std::string, DType, std::less<>> stored_besides = {};
   // The model as it was read, of which noise floors are made; must outlive the call. Without it values are judged by the table of
   // tolerances.
   const Graph* model = nullptr;
+  bool causes = true;         // Looks for the causes and patterns of what is off.
   bool always_floor = false;  // A floor for every value, also where an error is too small to need one.
   uint64_t seed = 0;          // Of the noise.
   // Where each value that is off is written as a model of one node with its inputs: a folder each, in this one, which is made then;

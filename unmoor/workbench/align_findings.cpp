@@ -42,7 +42,7 @@ AlignFindings::Searched AlignFindings::searched_region(const Step& step) {
 }
 
 void AlignFindings::look(const Step& step, std::vector<Judgement>& judged) {
-  if (options_.tolerance || std::ranges::none_of(judged, is_off)) return;
+  if (!options_.causes || options_.tolerance || std::ranges::none_of(judged, is_off)) return;
   const Searched searched = searched_region(step);
   for (size_t i = 0; i < judged.size() && i < step.region.wanted.size(); ++i) {
     if (!is_off(judged[i])) continue;

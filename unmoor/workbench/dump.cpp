@@ -48,6 +48,9 @@ class DumpRunner : public Runner {
     std::error_code ignored;
     if (fs::exists(manifest, ignored)) {
       const json parsed = read_json(read_file(manifest.string()));
+      if (parsed.is_object() && parsed.contains("statistics")) {
+        fail(ErrorKind::InvalidArgument, "'", folder_, "' holds statistics of values, not the values: only align takes it, as one of its sides");
+      }
       if (!parsed.is_object() || !parsed.contains("values") || !parsed["values"].is_array()) {
         fail(ErrorKind::InvalidModel, "'", manifest.string(), "' is no manifest of values");
       }
@@ -106,13 +109,19 @@ class DumpRunner : public Runner {
 
 }  // namespace
 
-DumpWriter::DumpWriter(std::string folder) : folder_(std::move(folder)) {
+DumpWriter::DumpWriter(std::string folder, ValueFilter filter) : folder_(std::move(folder)), filter_(std::move(filter)) {
   std::error_code problem;
   fs::create_directories(folder_, problem);
   if (problem) fail(ErrorKind::Io, "cannot make the folder '", folder_, "': ", problem.message());
   // Files that an older manifest names are about to be written over.
   fs::remove(fs::path(folder_) / "manifest.json", problem);
   if (problem) fail(ErrorKind::Io, "cannot replace the manifest in '", folder_, "': ", problem.message());
+}
+
+bool DumpWriter::wants(const ValueInfo& info) {
+  if (filter_.takes(info.name)) return true;
+  if (const auto* const type = std::get_if<TensorType>(&info.type)) not_taken_[info.name] = type->dtype;
+  return false;
 }
 
 void DumpWriter::on_value(const ValueInfo& info, const Data& data) { add(info.name, data); }
@@ -134,8 +143,26 @@ void DumpWriter::finish() {
   for (const Entry& entry : entries_) {
     values.push_back({{"name", entry.name}, {"file", entry.file}, {"dtype", entry.dtype}, {"shape", entry.shape}});
   }
-  write_file((fs::path(folder_) / "manifest.json").string(),
-             json{{"values", values}}.dump(1, ' ', false, json::error_handler_t::replace));
+  json besides = json::object();
+  for (const auto& [name, dtype] : not_taken_) {
+    if (!has(name)) besides[name] = unmoor::name(dtype);
+  }
+  json manifest{{"values", values}};
+  if (!besides.empty()) manifest["not_dumped"] = std::move(besides);
+  write_file((fs::path(folder_) / "manifest.json").string(), manifest.dump(1, ' ', false, json::error_handler_t::replace));
+}
+
+std::map<std::string, DType, std::less<>> stored_besides(const std::string& folder) {
+  std::map<std::string, DType, std::less<>> result;
+  const fs::path manifest = fs::path(folder) / "manifest.json";
+  std::error_code ignored;
+  if (!fs::exists(manifest, ignored)) return result;
+  const json parsed = json::parse(read_file(manifest.string()), nullptr, false);
+  if (!parsed.is_object() || !parsed.contains("not_dumped") || !parsed["not_dumped"].is_object()) return result;
+  for (const auto& [name, dtype] : parsed["not_dumped"].items()) {
+    if (const auto known = dtype.is_string() ? dtype_named(dtype.get<std::string>()) : std::nullopt) result[name] = *known;
+  }
+  return result;
 }
 
 bool is_dump(const std::string& path) {

@@ -5,14 +5,16 @@
 #include <vector>
 
 #include "unmoor/runtime/runner.h"
+#include "unmoor/workbench/value_filter.h"
 
 namespace unmoor {
 
 // Writes values as they are shown into a folder: one .npy a value, and manifest.json when it is finished.
 class DumpWriter : public Observer {
  public:
-  explicit DumpWriter(std::string folder);  // Made if missing. Fails with Io.
-  bool wants(const ValueInfo&) override { return true; }
+  // The folder is made if missing. Of the values that a run shows, those are written that the filter takes. Fails with Io.
+  explicit DumpWriter(std::string folder, ValueFilter filter = {});
+  bool wants(const ValueInfo& info) override;
   void on_value(const ValueInfo& info, const Data& data) override;
   void add(const std::string& name, const Data& data);
   bool has(const std::string& name) const;
@@ -30,11 +32,15 @@ class DumpWriter : public Observer {
   std::string folder_;
   std::vector<Entry> entries_;
   std::vector<std::string> left_out_;
+  ValueFilter filter_;
+  std::map<std::string, DType, std::less<>> not_taken_;
 };
 
 // A folder of values written by DumpWriter, or of .npy files named after values (percent-encoded), as a runner: its run shows what is there.
 // Fails with Io or InvalidModel.
 std::unique_ptr<Runner> open_dump(const std::string& folder);
 bool is_dump(const std::string& path);  // A folder.
+// How the run that a dump is of stored the values that the dump leaves out, as far as its manifest says.
+std::map<std::string, DType, std::less<>> stored_besides(const std::string& folder);
 
 }  // namespace unmoor

@@ -8,7 +8,7 @@ import time
 from unmoor_serve import Missing, Wrong, choose, threads_of, versions_of
 
 
-def load_file(path):
+def load_file(path, functions=("load", "run"), hint="an engine has load(model) and run(inputs, wanted=None)"):
     if not os.path.isfile(path):
         raise Wrong(f"there is no file '{path}'")
     stem = os.path.splitext(os.path.basename(path))[0]
@@ -21,9 +21,9 @@ def load_file(path):
         spec.loader.exec_module(module)
     except ModuleNotFoundError as error:
         raise Missing(f"'{path}' needs the Python package {error.name}, which is not installed for {sys.executable}") from error
-    for name in ("load", "run"):
+    for name in functions:
         if not callable(getattr(module, name, None)):
-            raise Wrong(f"'{path}' has no function {name}(); an engine has load(model) and run(inputs, wanted=None)")
+            raise Wrong(f"'{path}' has no function {name}(); {hint}")
     return module
 
 

@@ -134,7 +134,7 @@ def engine_module(name):
 
 class Server:
     def __init__(self, channel):
-        self.channel, self.engine = channel, None
+        self.channel, self.engine, self.samples = channel, None, None
 
     def probe(self, head, payload):
         return probe(head["engine"])
@@ -166,6 +166,18 @@ class Server:
 
     def script_names(self, head, payload):
         return {"names": engine_module("torch").script_names(head["model"])}
+
+    def open_samples(self, head, payload):
+        need("numpy")
+        self.samples = sys.modules["unmoor_samples"].Samples(head["file"])
+        return {}
+
+    def next_sample(self, head, payload):
+        sample = self.samples.next()
+        if sample is None:
+            return {}
+        packer = Packer()
+        return {"sample": packer.named(sample)}, packer.parts
 
     def stats(self, head, payload):
         return {"peak_bytes": peak_bytes()}

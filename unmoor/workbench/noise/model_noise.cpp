@@ -130,13 +130,17 @@ std::optional<Region> ModelGraph::region(const std::vector<std::string>& wanted,
 }
 
 WholeModelNoise::WholeModelNoise(const ModelGraph& graph, const NamedData& inputs,
-                                 const std::map<std::string, DType, std::less<>>& shown, NoiseOptions options)
+                                 const std::map<std::string, DType, std::less<>>& shown, NoiseOptions options,
+                                 const std::map<std::string, DType, std::less<>>& stored)
     : model_(graph), sampler_(options), values_(graph.graph().values().size()), uses_(use_counts(graph.graph())) {
   for (const auto& [name, dtype] : shown) {
     const auto id = model_.find(name);
     if (!id) continue;
     ++uses_[Graph::index(*id)];
     stored_[Graph::index(*id)] = dtype;
+  }
+  for (const auto& [name, dtype] : stored) {
+    if (const auto id = model_.find(name)) stored_.try_emplace(Graph::index(*id), dtype);
   }
   for (const ValueId id : graph.graph().inputs()) {
     const auto found = inputs.find(graph.graph().value(id).name);

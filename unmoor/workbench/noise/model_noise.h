@@ -47,9 +47,9 @@ class ModelGraph {
 class WholeModelNoise {
  public:
   // Floating values called `shown` are rounded to the dtypes given as they are made, as a target does that stores them; others
-  // only as steps inside. `graph` must outlive it.
+  // only as steps inside. So are those in `stored`, which cannot be taken. `graph` must outlive it.
   WholeModelNoise(const ModelGraph& graph, const NamedData& inputs, const std::map<std::string, DType, std::less<>>& shown,
-                  NoiseOptions options);
+                  NoiseOptions options, const std::map<std::string, DType, std::less<>>& stored = {});
 
   // The value of this name, made now if it was not. It can be taken once, an output of the model once more. Nothing if it is not
   // known.
