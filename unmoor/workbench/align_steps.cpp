@@ -248,7 +248,7 @@ void AlignSteps::draw_errors(std::span<const Data> expected, std::span<const Dat
     judged[i].plane = error_plane(doubles(exact), doubles(actual), exact.shape());
     if (!judged[i].plane) continue;
     --planes_left_;
-    if (judged[i].pattern && !judged[i].pattern->fired.empty()) add_reason(*judged[i].plane, judged[i].pattern->text + ".");
+    if (judged[i].pattern) agree(*judged[i].pattern, *judged[i].plane);
   }
 }
 

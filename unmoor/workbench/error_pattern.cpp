@@ -70,4 +70,14 @@ std::optional<ErrorPattern> error_pattern(const Region& region, size_t output, c
   return ErrorPattern{systematic->fired, words_of(*systematic)};
 }
 
+void agree(ErrorPattern& pattern, ErrorPlane& plane) {
+  if (!pattern.fired.empty()) {
+    add_reason(plane, pattern.text + ".");
+  } else if (plane.systematic) {
+    pattern.fired.emplace_back("plane");
+    const std::string& reason = plane.pattern.at(0);
+    pattern.text = "systematic: " + reason.substr(0, reason.rfind('.'));
+  }
+}
+
 }  // namespace unmoor

@@ -8,6 +8,8 @@
 #include <nlohmann/json.hpp>
 #include <random>
 
+#include "unmoor/workbench/error_pattern.h"
+
 namespace unmoor {
 namespace {
 
@@ -52,6 +54,33 @@ TEST(ErrorPlane, AnErrorByChannelLiesAlongItsAxis) {
   EXPECT_EQ(plane->columns, 12);
   EXPECT_THAT(plane->pattern[0], HasSubstr("along axis 1"));
   for (size_t c = 0; c < 12; ++c) EXPECT_NEAR(plane->column_mean[c], channels[c], 0.15);
+}
+
+TEST(ErrorPlane, AgreesWithThePatternOfNoiseRunsOnOneAnswer) {
+  const Shape shape({2, 12, 10, 10});
+  const auto exact = normal(2400, 1);
+  const auto channels = normal(12, 5);
+  auto by_channel = exact;
+  for (size_t i = 0; i < by_channel.size(); ++i) by_channel[i] += channels[i / 100 % 12];
+  const auto random = sum(exact, normal(exact.size(), 2), 0.3);
+
+  auto plane = error_plane(exact, by_channel, shape).value();
+  ErrorPattern pattern{{}, "random: it has no more pattern than rounding has"};
+  agree(pattern, plane);
+  EXPECT_THAT(pattern.fired, ElementsAre("plane"));
+  EXPECT_THAT(pattern.text, testing::MatchesRegex("systematic: .*along axis 1"));
+
+  plane = error_plane(exact, random, shape).value();
+  pattern = {{"bias"}, "systematic: results are too high on the whole"};
+  agree(pattern, plane);
+  EXPECT_TRUE(plane.systematic);
+  EXPECT_EQ(plane.pattern.at(0), "systematic: results are too high on the whole.");
+
+  plane = error_plane(exact, random, shape).value();
+  pattern = {{}, "random: it has no more pattern than rounding has"};
+  agree(pattern, plane);
+  EXPECT_FALSE(plane.systematic);
+  EXPECT_TRUE(pattern.fired.empty());
 }
 
 TEST(ErrorPlane, WhatFollowsTheValueOneSignOrTheNeighbourIsSystematic) {
