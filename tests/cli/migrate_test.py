@@ -1,5 +1,6 @@
 """The main job, from a model to a verdict and a page."""
 import json
+import re
 import sys
 import unittest
 from pathlib import Path
@@ -37,6 +38,12 @@ class Migrate(ProgramTest):
             self.assertEqual(found["verdict"], "ready", found["next"])
             self.assertIn(found["align"]["verdict"], ("match", "explained"))
             self.assertEqual(found["scan"]["platforms"][0]["native"], found["scan"]["platforms"][0]["nodes"])
+            if device == "opencl":  # It is much slower here: the next step says so in the number that bench has.
+                ratio = found["bench"]["ratios"][0]
+                self.assertEqual((ratio["a"], ratio["b"]), ("opencl:0", "cpu"))
+                times = [float(re.search(r"takes ([\d.]+) times", each["text"]).group(1)) for each in found["next"] if "times as long" in each["text"]]
+                self.assertEqual(len(times), 1, found["next"])
+                self.assertAlmostEqual(times[0], ratio["median"], delta=0.06)
 
     def test_a_model_with_refused_nodes_is_ready_with_limits_and_says_what_next(self):
         found = self.migrate(models.data_dependent(self.folder / "m.onnx"), "--to", "opencl")

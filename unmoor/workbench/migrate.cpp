@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <map>
 #include <nlohmann/json.hpp>
+#include <optional>
 
 namespace unmoor {
 namespace {
@@ -30,6 +31,18 @@ const BenchRun* run_of(const Migration& migration, const std::string& device) {
   const auto& runs = migration.bench.result->runs;
   const auto found = std::ranges::find(runs, device, &BenchRun::runner);
   return found == runs.end() ? nullptr : &*found;
+}
+
+// How many times as long the target takes: as bench says it, of rounds side by side where it has such.
+std::optional<double> times_as_long(const Migration& migration) {
+  const BenchRun* const target = run_of(migration, migration.target);
+  const BenchRun* const source = run_of(migration, migration.source);
+  if (target == nullptr || source == nullptr) return std::nullopt;
+  for (const BenchRatio& ratio : migration.bench.result->ratios) {
+    if (ratio.a == migration.target && ratio.b == migration.source) return ratio.median;
+    if (ratio.a == migration.source && ratio.b == migration.target) return 1 / ratio.median;
+  }
+  return percentile(target->warm, 0.5) / percentile(source->warm, 0.5);
 }
 
 std::string count_of(size_t count, std::string_view one, std::string_view many) { return fmt::format("{} {}", count, count == 1 ? one : many); }
@@ -84,11 +97,10 @@ void add_refusals(const Migration& migration, std::vector<NextStep>& next) {
 
 void add_speed(const Migration& migration, std::vector<NextStep>& next) {
   const BenchRun* const target = run_of(migration, migration.target);
-  const BenchRun* const source = run_of(migration, migration.source);
-  if (target == nullptr || source == nullptr) return;
-  const double ratio = percentile(target->warm, 0.5) / percentile(source->warm, 0.5);
-  if (ratio > 1.2) {
-    next.push_back({fmt::format("{} takes {:.1f} times as long as {}: see which operators take the time", migration.target, ratio, migration.source),
+  const std::optional<double> ratio = times_as_long(migration);
+  if (target == nullptr || !ratio) return;
+  if (*ratio > 1.2) {
+    next.push_back({fmt::format("{} takes {:.1f} times as long as {}: see which operators take the time", migration.target, *ratio, migration.source),
                     command_for(migration, "bench", fmt::format("--on {},{}", migration.target, migration.source)), "the operators to work on first",
                     "profile"});
   }
