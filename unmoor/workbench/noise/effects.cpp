@@ -15,14 +15,25 @@ double root_mean_square(const std::vector<double>& z) {
   return z.empty() ? 0 : std::sqrt(sum / static_cast<double>(z.size()));
 }
 
-// Between neighbours along an axis, of values without their mean and within 6 deviations.
-double neighbours(const std::vector<double>& z, const Shape& shape, size_t axis) {
-  const Split split = split_at(shape, axis);
-  double product = 0, square = 0, mean = 0;
+// Takes the mean out and returns the sum of squares then.
+double centre(std::vector<double>& z) {
+  double mean = 0, square = 0;
   for (const double each : z) mean += each / static_cast<double>(z.size());
-  for (size_t i = 0; i < z.size(); ++i) {
-    square += (z[i] - mean) * (z[i] - mean);
-    if (i / split.inner % split.length + 1 < split.length) product += (z[i] - mean) * (z[i + split.inner] - mean);
+  for (double& each : z) {
+    each -= mean;
+    square += each * each;
+  }
+  return square;
+}
+
+// The correlation of neighbours along an axis, of values without their mean and within 6 deviations.
+// `square` is the sum of their squares.
+double neighbours(const std::vector<double>& z, double square, const Shape& shape, size_t axis) {
+  const Split split = split_at(shape, axis);
+  double product = 0;
+  const size_t line = split.length * split.inner;
+  for (size_t first = 0; first < z.size(); first += line) {
+    for (size_t i = first; i + split.inner < first + line; ++i) product += z[i] * z[i + split.inner];
   }
   const double share = static_cast<double>(split.length) / static_cast<double>(split.length - 1);
   return square == 0 ? 0 : share * product / square;
@@ -60,11 +71,12 @@ void set_effects(Metrics& metrics, std::span<const double> exact, std::span<cons
   const double size = root_mean_square(z);
   metrics.shrink = size == 0 ? 0 : towards / static_cast<double>(z.size()) / size;
   for (double& each : z) each = std::clamp(each, -6 * size, 6 * size);
-  for (size_t axis = 0; axis < shape.rank() && !z.empty(); ++axis) {
-    if (shape[axis] >= 8) metrics.smooth = std::max(metrics.smooth.value_or(-1), neighbours(z, shape, axis));
-  }
   const size_t rank = shape.rank();
   if (rank >= 2 && shape[rank - 1] >= 6 && shape[rank - 2] >= 6 && size > 0) metrics.edge = border_over_inside(z, shape);
+  const double square = centre(z);
+  for (size_t axis = 0; axis < shape.rank() && !z.empty(); ++axis) {
+    if (shape[axis] >= 8) metrics.smooth = std::max(metrics.smooth.value_or(-1), neighbours(z, square, shape, axis));
+  }
 }
 
 }  // namespace unmoor
