@@ -12,6 +12,7 @@
 #include "unmoor/ops/real.h"
 #include "unmoor/tensor/unset.h"
 #include "unmoor/workbench/noise/exact_memo.h"
+#include "unmoor/workbench/noise/fast_rounding.h"
 #include "unmoor/workbench/noise/functions.h"
 #include "unmoor/workbench/noise/resample.h"
 #include "unmoor/workbench/noise/stacked.h"
@@ -115,10 +116,10 @@ void side_by_side(size_t count, const Body& body) {
 template <class Change>
 struct ThenRounded {
   const Change& change;
-  Grid grid;
+  FastRounding rounded;
 };
 template <class Change>
-ThenRounded(const Change&, Grid) -> ThenRounded<Change>;
+ThenRounded(const Change&, FastRounding) -> ThenRounded<Change>;
 template <class Change>
 constexpr bool is_then_rounded = false;
 template <class Change>
@@ -167,7 +168,7 @@ void NoiseSampler::perturb(Sampled& value, Change&& change) {
       double next = numbers[i];
       if (std::isfinite(next)) {
         if constexpr (is_then_rounded<Change>) {
-          next = stochastically_rounded(change.grid, change.change(next, random, i), of_rounding.bits(i));
+          next = change.rounded(change.change(next, random, i), of_rounding.bits(i));
         } else {
           next = change(next, random, i);
         }
@@ -179,7 +180,7 @@ void NoiseSampler::perturb(Sampled& value, Change&& change) {
 }
 
 void NoiseSampler::round(Sampled& value) {
-  perturb(value, [grid = grid_](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid, x, random.bits(i)); });
+  perturb(value, [rounded = FastRounding(grid_)](double x, const NoiseRandom& random, size_t i) { return rounded(x, random.bits(i)); });
 }
 
 void NoiseSampler::store(Sampled& value, DType stored) {
@@ -188,7 +189,7 @@ void NoiseSampler::store(Sampled& value, DType stored) {
   if (grid.digits >= grid_.digits && grid.lowest_exponent <= grid_.lowest_exponent && !value.is_exact())
     return;  // On the grid already.
   perturb(value,
-          [&grid](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid, x, random.bits(i)); });
+          [rounded = FastRounding(grid)](double x, const NoiseRandom& random, size_t i) { return rounded(x, random.bits(i)); });
 }
 
 std::vector<Sampled> NoiseSampler::run_copies(const Node& node, std::span<const Sampled> in) const {
@@ -223,7 +224,7 @@ std::vector<Sampled> NoiseSampler::run_function(const Node& node, std::span<cons
   const auto off = [&](double y, const NoiseRandom& random, size_t i) {
     return y * (1 + allowance.result * unit_ * random.around(2 * i)) + allowance.absolute * unit_ * random.around(2 * i + 1);
   };
-  perturb(result.at(0), ThenRounded{off, grid_});
+  perturb(result.at(0), ThenRounded{off, FastRounding(grid_)});
   return result;
 }
 
@@ -245,7 +246,7 @@ std::vector<Sampled> NoiseSampler::run_sum(const Node& node, std::span<const Sam
     const double error = deviations[i] * random.normal(i);
     return std::isfinite(error) ? value + error : value;
   };
-  perturb(result[0], ThenRounded{off, grid_});
+  perturb(result[0], ThenRounded{off, FastRounding(grid_)});
   for (size_t i = 1; i < result.size(); ++i) round(result[i]);
   return result;
 }
