@@ -10,9 +10,9 @@
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/both.h"
 #include "unmoor/workbench/exact_rules.h"
-#include "unmoor/workbench/noise/effects.h"
 #include "unmoor/workbench/noise/excess.h"
 #include "unmoor/workbench/noise/integers.h"
+#include "unmoor/workbench/systematic.h"
 
 namespace unmoor {
 namespace {
@@ -30,8 +30,16 @@ ValueVerdict by_tolerance(const Metrics& metrics) { return metrics.over <= 1 ? V
 Excess set_excess(Metrics& metrics, const RealInput& exact, const RealInput& actual, const Shape& shape, std::span<const double> spread,
                   DType stored) {
   Excess found;
-  both([&] { found = excess(exact.numbers(), spread, actual.numbers(), stored); },
-       [&] { set_effects(metrics, exact.numbers(), actual.numbers(), spread, shape); });
+  const auto lay_out = [&] {
+    std::vector<double> z(spread.size());
+    for (size_t i = 0; i < z.size(); ++i) z[i] = (actual.numbers()[i] - exact.numbers()[i]) / spread[i];
+    if (const auto effects = effects_of(z, exact.numbers(), shape)) {
+      metrics.shrink = effects->shrink;
+      metrics.smooth = effects->smooth;
+      metrics.edge = effects->edge;
+    }
+  };
+  both([&] { found = excess(exact.numbers(), spread, actual.numbers(), stored); }, lay_out);
   metrics.excess_e = found.e;
   metrics.excess_p = found.p;
   return found;
