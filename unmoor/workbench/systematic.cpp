@@ -19,10 +19,10 @@ double neighbours(const std::vector<double>& centred, double variance, const Sha
   const auto size = static_cast<size_t>(shape[axis]);
   double sum = 0;
   size_t count = 0;
-  for (size_t i = 0; i < centred.size(); ++i) {
-    if (i / step % size + 1 >= size) continue;
-    sum += centred[i] * centred[i + step];
-    ++count;
+  const size_t line = step * size;
+  for (size_t first = 0; first < centred.size(); first += line) {
+    for (size_t i = first; i + step < first + line; ++i) sum += centred[i] * centred[i + step];
+    count += line - step;
   }
   return count == 0 || variance == 0 ? 0 : sum / static_cast<double>(count) / variance;
 }
