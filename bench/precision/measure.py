@@ -152,7 +152,7 @@ def missed_rows(found, recorded_found, counts):
     """What a closer look is for: every plant that was not caught or named, and everything right that was flagged."""
     for name, rows in {**found, "recorded": recorded_found["planted"]}.items():
         for row in rows:
-            if row.shows and not (row.caught and row.named):
+            if row.shows and not (row.systematic if name == "systematic" else row.caught and row.named):
                 yield {"group": name, "ids": row.plant.ids, "op": row.plant.case.op, "caught": row.caught, **row.answer}
     for rows in counts["right"].values():
         yield from ({"group": "right", **row} for row in rows if row["flagged"])
