@@ -8,6 +8,7 @@
 #include "unmoor/backends/cpu/cpu.h"
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
+#include "unmoor/base/heap.h"
 #include "unmoor/workbench/align.h"
 #include "unmoor/workbench/dump.h"
 #include "unmoor/workbench/junit.h"
@@ -132,6 +133,7 @@ std::string folder_for_findings(const Options& options) {
 }  // namespace
 
 Outcome align_command(const Options& options, nlohmann::json& result) {
+  keep_freed_memory();
   if (!options.data.empty()) return align_task_command(options, result);
   if (has_statistics(options)) return align_statistics_command(options, result);
   check_keep(options);

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/heap.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/align_steps.h"
 #include "unmoor/workbench/exact_rules.h"
@@ -67,6 +68,7 @@ class Alignment {
     result_.tolerance = options_.tolerance;
     prepare();
     run_target();
+    give_back_freed_memory();  // Noise of the whole model takes the most; then the reference takes the model's weights in float64.
     run_reference();
     compare_outputs();
     check_compared();
