@@ -108,7 +108,7 @@ Settings settings_of(const Options& options, const EngineName& engine) {
 void check_settings(const Options& options) {
   std::vector<std::string> used = options.devices;
   used.emplace_back("cpu");  // What a device refuses runs there.
-  for (const std::string& side : {options.reference, options.target}) {
+  for (const std::string& side : {options.reference, options.target, options.baseline}) {
     if ((options.tool == "align" || options.tool == "migrate") && is_device(side)) used.push_back(side);
   }
   for (const std::string& text : options.settings) {

@@ -66,7 +66,8 @@ void check_settings(const Options& options);
 void add_versions(nlohmann::json& result, const PlanInfo& plan);
 // One side of align: a device, an engine or a dump; the reference backend runs in float64 with every value of the file.
 std::unique_ptr<Runner> align_side(const Lab& lab, const std::string& name, bool is_reference, bool fuse);
-// Aligns two runners that were opened by these names; where they differ inside a fused step, once more without fusing.
+// Aligns two runners that were opened by these names, against the baseline if the options name one; where they differ inside a fused
+// step, once more without fusing.
 AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
                     const NamedData& inputs, AlignOptions options);
 // The worker's side of Lab::runner.

@@ -51,7 +51,7 @@ class Picker : public Observer {
 bool uses_own_device(const Options& options) {
   if (options.tool == "migrate") return true;
   std::vector<std::string> used = options.devices;
-  if (options.tool == "align") used = {options.reference, options.target};
+  if (options.tool == "align") used = {options.reference, options.target, options.baseline.empty() ? options.target : options.baseline};
   return !std::ranges::all_of(used, is_engine);
 }
 

@@ -16,6 +16,7 @@ struct Options {
   std::vector<std::string> devices;   // --on, --to
   std::string reference = "reference";
   std::string target = "cpu";
+  std::string baseline;               // align: the platform that the model comes from; empty: none
   std::string fallback = "report";
   std::vector<std::string> inputs;    // name=FILE, FILE.npz, FILE.npy
   std::string shapes;

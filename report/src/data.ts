@@ -70,6 +70,8 @@ export interface Value {
   dtype?: string;
   single?: Metrics;
   entire?: Metrics;
+  baseline_single?: Metrics;
+  baseline_entire?: Metrics;
   verdict?: string;
   cause?: Cause | null;
   plane?: Plane | null;
@@ -108,7 +110,10 @@ export interface Align {
   excess_entire?: Raw[];
   floor_low?: Raw[];
   floor_high?: Raw[];
+  baseline?: string | null;
   baseline_entire?: Raw[];
+  baseline_excess?: Raw[];
+  baseline_over?: Raw[];
   heat?: Raw[][];
   hidden?: number[];
   first_divergent?: string | number | null;

@@ -56,8 +56,8 @@ function heat(page: Page): HTMLElement | null {
   });
 }
 
-export const verdictKind: Record<string, string> = { match: 'ok', explained: 'ok', suspicious: 'warn', differ: 'bad', undefined: 'warn', hidden: 'none' };
-const severity = ['hidden', 'match', 'explained', 'undefined', 'suspicious', 'differ'];
+export const verdictKind: Record<string, string> = { match: 'ok', explained: 'ok', suspicious: 'warn', differ: 'bad', undefined: 'warn', 'as-baseline': 'warn', hidden: 'none' };
+const severity = ['hidden', 'match', 'explained', 'undefined', 'as-baseline', 'suspicious', 'differ'];
 
 function layers(page: Page): HTMLElement | null {
   const values = records(page.doc.align?.values);
