@@ -53,6 +53,7 @@ struct Options {
   bool explain = false;
   bool kernels = false;
   bool no_fuse = false;
+  bool no_causes = false;
   bool exact = false;                 // No kernel that rounds otherwise than plain arithmetic does.
   bool hash = false;
   bool exit_zero = false;

@@ -266,6 +266,7 @@ void add_model_tools(CLI::App& app, Options& options) {
                    "script that runs it under ONNX Runtime; beside --html FILE, if not given")
       ->type_name("FOLDER");
   align.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
+  align.add_flag("--no-causes", options.no_causes, "only judges: looks for no causes and no patterns of errors, which is faster");
   add_task(align, options);
   align.add_option("--junit", options.junit, "writes a test case for every output and value, as JUnit XML")->type_name("FILE");
   align.add_flag("--write-dump-script", options.write_dump_script,

@@ -5,8 +5,10 @@ installed. Then single values of the plain run are replaced by wrong ones: the n
 NumPy adds in 16 bits, rounds the result, or moves one element or one column. No fault comes from align's own arithmetic. What changes a value by less
 than 3 times the error it has anyway is left out, and counted.
 """
+import collections
 import json
 import subprocess
+import sys
 import tempfile
 from pathlib import Path
 
@@ -16,8 +18,9 @@ import onnx
 import onnxruntime
 
 UNIT = 2.0 ** -24
-SHARE = 12  # Values that are planted in one run of align, at most.
-GUILTY = 5  # Runs of a model with one wrong node.
+SHARE = 12  # Values that are planted in one run of align, at most,
+ROUNDS = 4  # and such runs of a model.
+GUILTY = 3  # Runs of a model with one wrong node as dumps, and one more live.
 SKIPPED = ("Constant", "Identity", "If", "Loop", "Scan", "Shape")
 
 
@@ -74,12 +77,16 @@ def run_openvino(model, inputs):
         return None
 
 
-def align(unmoor, model, inputs, values):
+def align(unmoor, model, inputs, values=None, engine=None):
+    """What align says of a dump of `values`, or of an engine in a Python file."""
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        dump(folder / "dump", values)
+        if engine is None:
+            dump(folder / "dump", values)
+        target = folder / "dump" if engine is None else f"py:{engine}"
         np.savez(folder / "inputs.npz", **inputs)
-        done = subprocess.run([unmoor, "align", model, "--target", folder / "dump", "-i", folder / "inputs.npz", "--json"], capture_output=True, check=False)
+        done = subprocess.run([unmoor, "align", model, "--target", target, "-i", folder / "inputs.npz", "--no-causes", "--json", "--python", sys.executable],
+                              capture_output=True, check=False)
     found = json.loads(done.stdout)
     if "values" not in found:
         raise RuntimeError(found.get("reason", "align gave no values"))
@@ -151,7 +158,9 @@ def planted(kind, nodes, node):
     return wrong
 
 
-KINDS = ("inputs bfloat16", "inputs float16", "inputs tf32", "sums float16", "sums bfloat16", "result float16", "result bfloat16", "result tf32", "element", "edge")
+# Those that are rare elsewhere come twice.
+KINDS = ("element", "edge", "inputs bfloat16", "inputs float16", "inputs tf32", "sums float16", "sums bfloat16", "result float16", "result bfloat16", "result tf32", "element", "edge")
+WHOLE = ("inputs bfloat16", "result float16", "inputs tf32", "result bfloat16")
 
 
 def relative(wrong, clean):
@@ -181,60 +190,63 @@ def choose(nodes, judged, generator):
 
 
 def legitimate(unmoor, path, model, inputs, counts):
-    """The plain run's values, and of each what align says of it alone. `counts` takes all runs: lists of rows under "right" and "entire"."""
+    """The plain run's values, what align says of them, and of each value the largest relative error that any of the runtimes makes there on its own
+    inputs. `counts` takes all runs: lists of rows under "right" and "entire"."""
     everything = showing_all(model)
     runs = {"ONNX Runtime, plain": run(everything, inputs), "ONNX Runtime, 2 threads": run(everything, inputs, threads=2),
             "ONNX Runtime, optimized": run(everything, inputs, optimized=True, threads=2), "OpenVINO": run_openvino(everything, inputs)}
-    plain = runs["ONNX Runtime, plain"]
-    found_plain = None
+    judged, worst = None, collections.defaultdict(float)
     for name, values in runs.items():
         if values is None:
             continue
-        found = align(unmoor, path, inputs, values)
-        found_plain = found_plain or found
-        for value in found["values"]:
-            if value["single"] is None:
-                continue
-            counts["right"][name].append({"model": Path(path).stem, "op": value["op"], "name": value["name"], "flagged": is_flagged(value),
-                                          **{key: value["single"].get(key) for key in ("excess_e", "excess_p", "rel_l2")}})
-        for value in found["values"]:
-            if value["entire"] is not None:
-                counts["entire"][name].append({"name": value["name"], "e": value["entire"].get("excess_e"), "p": value["entire"].get("excess_p"),
-                                               "passes": value["entire"]["verdict"] not in ("suspicious", "differ")})
-    return plain, {value["name"]: value for value in found_plain["values"] if value["single"]}
+        found = align(unmoor, path, inputs, values)["values"]
+        judged = judged or {value["name"]: value for value in found if value["single"]}
+        for value in found:
+            row = {"model": Path(path).stem, "op": value["op"], "name": value["name"]}
+            single, entire = value["single"], value["entire"]
+            if single is not None:
+                worst[value["name"]] = max(worst[value["name"]], single["rel_l2"] or 0)
+                counts["right"][name].append({**row, "flagged": is_flagged(value), **{key: single.get(key) for key in ("excess_e", "excess_p", "rel_l2")}})
+            if entire is not None:
+                counts["entire"][name].append({**row, "e": entire.get("excess_e"), "p": entire.get("excess_p"),
+                                               "passes": entire["verdict"] not in ("suspicious", "differ")})
+    return runs["ONNX Runtime, plain"], judged, worst
+
+
+def effect(kind, wrong, clean):
+    """Of a change in all elements its relative error, of one in some the largest change over the largest element."""
+    if kind in ("element", "edge"):
+        return np.abs(wrong - clean).max() / max(np.abs(clean).max(), 1e-30)
+    return relative(wrong, clean)
 
 
 def measure(unmoor, path, inputs, counts, plants=True):
     """Adds rows to `counts`: "right", "entire", "wrong" (planted, by kind), "guilty" (of runs with one plant, what was blamed first), and "left out", a number by kind."""
     model = onnx.load(path)
-    plain, judged = legitimate(unmoor, path, model, inputs, counts)
+    plain, judged, worst = legitimate(unmoor, path, model, inputs, counts)
     if not plants:
         return
     nodes = Nodes(model, {**inputs, **plain})
-    for number, kind in enumerate(KINDS):
-        values, wrong = dict(plain), set()
-        for node in choose(nodes, judged, np.random.default_rng(number)):
+    for number in range(ROUNDS):
+        values, wrong = dict(plain), {}
+        for place, node in enumerate(choose(nodes, judged, np.random.default_rng(number))):
+            kind, name = KINDS[(number * SHARE + place) % len(KINDS)], node.output[0]
             try:
                 result = planted(kind, nodes, node)
             except Exception:  # What ONNX Runtime does not run alone, such as a node of a type that it only fuses.
-                result = None
-            clean = nodes.values[node.output[0]]
+                continue
+            clean = nodes.values[name]
             if result is None or result.shape != clean.shape:
                 continue
-            local = kind in ("element", "edge")
-            size = np.abs(result - clean).max() / max(np.abs(clean).max(), 1e-30) if local else relative(result, clean)
-            if not size > 3 * judged[node.output[0]]["single"]["rel_l2"]:
+            if effect(kind, result, clean) > 3 * worst[name]:
+                wrong[name], values[name] = kind, result
+            else:
                 counts["left out"][kind] += 1
-                continue
-            wrong.add(node.output[0])
-            values[node.output[0]] = result
-        if not wrong:
-            continue
-        for value in align(unmoor, path, inputs, values)["values"]:
+        for value in align(unmoor, path, inputs, values)["values"] if wrong else []:
             if value["single"] and value["name"] in wrong:
-                counts["wrong"][kind].append({"model": Path(path).stem, "op": value["op"], "name": value["name"], "flagged": is_flagged(value),
-                                              **{key: value["single"].get(key) for key in ("excess_e", "excess_p")}})
-    blame(unmoor, path, model, inputs, nodes, judged, counts)
+                counts["wrong"][wrong[value["name"]]].append({"model": Path(path).stem, "op": value["op"], "name": value["name"], "flagged": is_flagged(value),
+                                                              **{key: value["single"].get(key) for key in ("excess_e", "excess_p", "rel_l2")}})
+    blame(unmoor, path, model, inputs, nodes, judged, worst, counts)
 
 
 def continued(model, name, value, inputs):
@@ -252,18 +264,43 @@ def continued(model, name, value, inputs):
     return {**run(result, {**inputs, name: value}), name: value}
 
 
-def blame(unmoor, path, model, inputs, nodes, judged, counts):
-    """Runs with one wrong node each: the first value that is flagged should be its own."""
-    generator = np.random.default_rng(len(KINDS))
-    for number, node in enumerate(choose(nodes, judged, generator)[:GUILTY]):
-        kind = ("inputs bfloat16", "result float16", "inputs tf32", "result bfloat16")[number % 4]
-        name = node.output[0]
+def run_with_fault(model, inputs, name, kind):
+    """All values of a run in which one node is wrong: ONNX Runtime's, but for that node."""
+    nodes = Nodes(model, {**inputs, **run(showing_all(model), inputs)})
+    node = next(each for each in model.graph.node if name in each.output)
+    return continued(model, name, planted(kind, nodes, node), inputs)
+
+
+ENGINE = """import sys
+sys.path[:0] = {paths}
+import onnx
+import dumps
+def load(path):
+    global model
+    model = onnx.load(path)
+def run(inputs, wanted=None):
+    values = dumps.run_with_fault(model, inputs, {name!r}, {kind!r})
+    return {{each: values[each] for each in wanted or [one.name for one in model.graph.output]}}
+"""
+
+
+def blame(unmoor, path, model, inputs, nodes, judged, worst, counts):
+    """Runs with one wrong node each, as dumps and of a live engine: the first value that is flagged should be its own."""
+    left = {"dump": GUILTY, "live": 1}
+    for number, node in enumerate(choose(nodes, judged, np.random.default_rng(ROUNDS))):
+        kind, name, how = WHOLE[number % len(WHOLE)], node.output[0], "dump" if left["dump"] else "live"
+        if not left[how]:
+            return
         try:
-            wrong = planted(kind, nodes, node)
-            values = continued(model, name, wrong, inputs)
+            values = run_with_fault(model, inputs, name, kind)
         except Exception:
             continue
-        if values is None or not relative(wrong, nodes.values[name]) > 3 * judged[name]["single"]["rel_l2"]:
+        if values is None or not relative(values[name], nodes.values[name]) > 3 * worst[name]:
             continue
-        first = next((value["name"] for value in align(unmoor, path, inputs, values)["values"] if value["single"] and is_flagged(value)), None)
-        counts["guilty"][kind].append({"model": Path(path).stem, "op": node.op_type, "name": name, "first": first, "right": first == name})
+        left[how] -= 1
+        with tempfile.TemporaryDirectory() as folder:
+            engine = Path(folder) / "engine.py"
+            engine.write_text(ENGINE.format(paths=[str(Path(__file__).parent)], name=name, kind=kind))
+            found = align(unmoor, path, inputs, values) if how == "dump" else align(unmoor, path, inputs, engine=engine)
+        first = next((value["name"] for value in found["values"] if value["single"] and is_flagged(value)), None)
+        counts["guilty"][how].append({"model": Path(path).stem, "op": node.op_type, "name": name, "kind": kind, "first": first, "right": first == name})

@@ -38,7 +38,8 @@ def planted(given, folder):
     float32 = nodes.ask(given.program, sown.float32_plants(given.seed, given.each), folder / "float32")
     found = {"float32": float32}
     for name, dtype in (("float16", np.float16), ("bfloat16", ml_dtypes.bfloat16)):
-        found[name] = nodes.ask(given.program, sown.narrow_plants(given.seed, max(given.each // 2, 1), dtype), folder / name)
+        plants = [*sown.narrow_plants(given.seed, max(given.each // 2, 1), dtype), *sown.narrow_arithmetic_plants(given.seed, 3 * given.each, dtype)]
+        found[name] = nodes.ask(given.program, plants, folder / name)
     found["pairs"] = nodes.ask(given.program, sown.paired_plants(given.seed, max(given.each // 2, 1)), folder / "pairs")
     found["systematic"] = nodes.ask(given.program, nodes.systematic_plants(given.seed, 4 * given.each), folder / "systematic")
     return found
@@ -115,7 +116,7 @@ def planted_table(found, recorded_found, counts):
         line(what, counts["wrong"].get(kind, []), lambda row: row["flagged"], asked, shows=counts["wrong"].get(kind, []))
     line("16 bits: sums in the same 16 bits caught", [row for row in narrow if row.plant.ids[0].startswith("sums-")], lambda row: row.caught, 98)
     line("16 bits: every step in float16 caught", [row for row in narrow if row.plant.ids[0] == "steps-float16"], lambda row: row.caught, 85)
-    line("the first flagged value is the guilty one", guilty, lambda row: row["right"], 98, shows=guilty)
+    line("the first flagged value is the guilty one, of dumps and live", guilty, lambda row: row["right"], 98, shows=guilty)
     line("cause named: float32, values", [row for row in float32 if not arithmetic(row)], lambda row: row.named, 97)
     line("cause named: 16-bit arithmetic in float32", [row for row in float32 if arithmetic(row)], lambda row: row.named, 90)
     line("cause named: float16 and bfloat16 targets", narrow, lambda row: row.named, 90)

@@ -167,6 +167,7 @@ Outcome align_command(const Options& options, nlohmann::json& result) {
   if (options.atol || options.rtol) align_options.tolerance = Tolerance{options.atol.value_or(0), options.rtol.value_or(0), false};
   align_options.nodes = options.nodes;
   align_options.ops = options.ops;
+  align_options.causes = !options.no_causes;
   align_options.progress = show_progress;
   align_options.reproductions = folder_for_findings(options);
   align_options.model_file = options.model;

@@ -73,6 +73,16 @@ class Defects(ProgramTest):
         self.assertGreater(cause["bits"], 30)
         self.assertEqual(cause["hypotheses"][0]["id"], "gelu-tanh")
 
+    def test_no_cause_is_looked_for_if_not_wanted(self):
+        path = models.block(self.folder / "m.onnx")
+        other = models.block(self.folder / "other.onnx", gelu="tanh")
+        self.run_tool("run", other, "--on", "cpu", "--no-fuse", *RANGE, "--dump", self.folder / "other")
+        found = self.run_tool("align", path, "--target", self.folder / "other", *RANGE, "--no-causes", "--reproductions", self.folder / "findings", status=1)
+        off = [each for each in found["values"] if each["verdict"] in ("suspicious", "differ")]
+        self.assertTrue(off)
+        self.assertFalse([each for each in off if each["cause"] or each["pattern"]])
+        self.assertTrue(any(self.folder.glob("findings/*/model.onnx")))
+
     def test_each_finding_is_written_to_be_run_again(self):
         """Under ONNX Runtime and here: what align says of the node must be there, and the words of the error with it."""
         asked = models.block(self.folder / "asked.onnx", gelu="none")

@@ -189,6 +189,7 @@ def formats(grid):
     by_numpy(f"sums-{grid}", lambda rng: c.matmul(rng, int(rng.integers(64, 400))), lambda case: c.summed(*case.arrays, grid))
     by_numpy(f"steps-{grid}", c.softmax, lambda case: c.stepped_softmax(case.arrays[0], grid))
     by_numpy(f"steps-{grid}", c.layer_norm, lambda case: c.stepped_norm(case, grid))
+    by_numpy(f"steps-{grid}", lambda rng: c.layer_norm(rng, width=int(rng.integers(100, 500))), lambda case: c.stepped_norm(case, grid))
 
 
 for each in GRIDS:
@@ -233,6 +234,14 @@ def narrow_plants(seed, each, dtype):
             generators = PLANTS[cause]
             # The same generator makes the case again with its inputs on the grid, so that target and node see the same bits.
             yield stored_narrow(on_grid(generators[k % len(generators)], rng, grid), dtype)
+
+
+def narrow_arithmetic_plants(seed, each, dtype):
+    """Targets that are stored in 16 bits, and compute in them: sums, and every step."""
+    grid = "float16" if dtype == np.float16 else "bfloat16"
+    for cause in (f"sums-{grid}", f"steps-{grid}"):
+        for k in range(each):
+            yield stored_narrow(on_grid(PLANTS[cause][k % len(PLANTS[cause])], np.random.default_rng([seed + 1, k, *cause.encode()]), grid), dtype)
 
 
 def on_grid(generator, rng, grid):

@@ -42,12 +42,15 @@ AlignFindings::Searched AlignFindings::searched_region(const Step& step) {
 }
 
 void AlignFindings::look(const Step& step, std::vector<Judgement>& judged) {
-  if (!options_.causes || options_.tolerance || std::ranges::none_of(judged, is_off)) return;
+  if (options_.tolerance || std::ranges::none_of(judged, is_off)) return;
+  if (!options_.causes && options_.reproductions.empty()) return;
   const Searched searched = searched_region(step);
   for (size_t i = 0; i < judged.size() && i < step.region.wanted.size(); ++i) {
     if (!is_off(judged[i])) continue;
-    judged[i].pattern = error_pattern(step.region, i, step.found[i], options_.seed);
-    name_cause(step, searched, i, judged[i]);
+    if (options_.causes) {
+      judged[i].pattern = error_pattern(step.region, i, step.found[i], options_.seed);
+      name_cause(step, searched, i, judged[i]);
+    }
     write_folder(step, searched, step.found[i], judged[i]);
   }
 }

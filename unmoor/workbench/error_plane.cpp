@@ -93,8 +93,8 @@ void add_pattern(ErrorPlane& plane, std::span<const double> errors, std::span<co
   if (std::fabs(signs - 0.5) > 0.1 && std::fabs(signs - 0.5) > far * 0.5 / std::sqrt(positive + negative))
     say(fmt::format("{:.0f} % of the errors are {}.", 100 * std::max(signs, 1 - signs), signs > 0.5 ? "positive" : "negative"));
   const auto effects = effects_of(z, exact, shape);
-  if (effects && effects->smooth > noticeable && effects->smooth > far / std::sqrt(n))
-    say(fmt::format("Neighbours agree: their correlation is {:.2f}.", effects->smooth));
+  const double smooth = effects ? effects->smooth.value_or(0) : 0;
+  if (smooth > noticeable && smooth > far / std::sqrt(n)) say(fmt::format("Neighbours agree: their correlation is {:.2f}.", smooth));
   plane.systematic = !plane.pattern.empty();
   if (!plane.systematic)
     say(fmt::format("{:.0f} % of the errors are positive; neither place, value nor neighbours tell a fifth of their variance.", 100 * signs));

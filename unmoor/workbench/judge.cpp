@@ -8,9 +8,9 @@
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/exact_rules.h"
-#include "unmoor/workbench/noise/effects.h"
 #include "unmoor/workbench/noise/excess.h"
 #include "unmoor/workbench/noise/integers.h"
+#include "unmoor/workbench/systematic.h"
 
 namespace unmoor {
 namespace {
@@ -28,7 +28,15 @@ void set_excess(Metrics& metrics, const Tensor& exact, const Tensor& actual, std
                 const Excess& found) {
   metrics.excess_e = found.e;
   metrics.excess_p = found.p;
-  set_effects(metrics, doubles(exact), doubles(actual), spread, exact.shape());
+  const auto values = doubles(exact);
+  const auto found_values = doubles(actual);
+  std::vector<double> z(values.size());
+  for (size_t i = 0; i < z.size(); ++i) z[i] = (found_values[i] - values[i]) / spread[i];
+  if (const auto effects = effects_of(z, values, exact.shape())) {
+    metrics.shrink = effects->shrink;
+    metrics.smooth = effects->smooth;
+    metrics.edge = effects->edge;
+  }
 }
 
 std::vector<double> widened_spread(std::vector<double> spread, bool both_round) {

@@ -27,20 +27,17 @@ double neighbours(const std::vector<double>& centred, double variance, const Sha
   return count == 0 || variance == 0 ? 0 : sum / static_cast<double>(count) / variance;
 }
 
-double smoothness(const std::vector<double>& z, double mean, const Shape& shape) {
+std::optional<double> smoothness(const std::vector<double>& z, double mean, const Shape& shape) {
   std::vector<double> centred(z);
   double variance = 0;
   for (double& value : centred) {
     value -= mean;
     variance += value * value / static_cast<double>(z.size());
   }
-  double best = 0;
-  bool any = false;
+  std::optional<double> best;
   for (size_t axis = 0; axis < shape.rank(); ++axis) {
     if (shape[axis] < least_size) continue;
-    const double found = neighbours(centred, variance, shape, axis);
-    best = any ? std::max(best, found) : found;
-    any = true;
+    best = std::max(best.value_or(-1), neighbours(centred, variance, shape, axis));
   }
   return best;
 }
@@ -111,13 +108,13 @@ std::optional<Systematic> find_systematic(std::span<const double> z, std::span<c
     if (!effects) continue;
     bias.push_back(effects->bias);
     shrink.push_back(effects->shrink);
-    smooth.push_back(effects->smooth);
+    if (effects->smooth) smooth.push_back(*effects->smooth);
     if (effects->edge) edge.push_back(*effects->edge);
   }
   Systematic result{*found, {}};
   if (is_far(found->bias, bias, 0.2, z.size())) result.fired.emplace_back("bias");
   if (is_far(found->shrink, shrink, 0.2, z.size())) result.fired.emplace_back("shrink");
-  if (is_far(found->smooth, smooth, 0.2, z.size())) result.fired.emplace_back("smooth");
+  if (found->smooth && is_far(*found->smooth, smooth, 0.2, z.size())) result.fired.emplace_back("smooth");
   if (found->edge && is_far(*found->edge, edge, 0.3, z.size())) result.fired.emplace_back("edge");
   return result;
 }

@@ -13,7 +13,7 @@ namespace unmoor {
 struct Effects {
   double bias = 0;    // Its mean.
   double shrink = 0;  // The mean of z·sign(value): errors away from zero, or towards it.
-  double smooth = 0;  // The largest correlation of neighbours, over axes of 8 elements or more.
+  std::optional<double> smooth = {};  // The largest correlation of neighbours, over axes of 8 elements or more.
   std::optional<double> edge =
       {};  // log₁₀ of mean square at the border over the interior's, of [N, C, H, W] planes of 8×8 or more.
 };

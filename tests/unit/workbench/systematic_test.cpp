@@ -65,7 +65,7 @@ TEST(Systematic, small_planes_have_no_edge_and_short_axes_no_neighbours) {
   const std::vector<double> z = noise(2 * 3 * 4 * 5, 9);
   const auto effects = effects_of(z, z, Shape{2, 3, 4, 5});
   EXPECT_FALSE(effects->edge);
-  EXPECT_EQ(effects->smooth, 0);
+  EXPECT_FALSE(effects->smooth);
 }
 
 TEST(Systematic, nothing_is_said_of_equal_values_nor_by_fewer_than_four_runs) {
