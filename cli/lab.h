@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -18,7 +19,8 @@ namespace unmoor::cli {
 // What a tool works with: the model, read once, and the runners and inputs that the options ask for.
 class Lab {
  public:
-  explicit Lab(const Options& options);
+  // `given`: inputs instead of those that the options name files of.
+  explicit Lab(const Options& options, std::optional<NamedData> given = std::nullopt);
 
   const Options& options() const { return options_; }
   const Model& model() const { return *model_; }

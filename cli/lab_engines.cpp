@@ -129,7 +129,7 @@ std::unique_ptr<Runner> Lab::engine_runner(const EngineName& name) const {
   request.outputs = declared_outputs(*model_, typed_graph);
   request.values = made_values(typed_graph);
   request.note = [this](const std::string& text) {
-    if (said_.insert(text).second) show_note(text);
+    if (!options_.is_part && said_.insert(text).second) show_note(text);
   };
   request.known_values = [this](const NamedData& inputs, const std::vector<std::string>& names) {
     PlanOptions options = plan_options();

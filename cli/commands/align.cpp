@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/align_bisect.h"
 #include "cli/command.h"
 #include "cli/lab.h"
 #include "unmoor/backends/cpu/cpu.h"
@@ -156,11 +157,12 @@ Outcome align_command(const Options& options, nlohmann::json& result) {
   if (!options.data.empty()) return align_task_command(options, result);
   if (has_statistics(options)) return align_statistics_command(options, result);
   check_keep(options);
+  check_bisect(options);
   const Lab lab(options);
   show_note(lab.note());
   for (const std::string& name : {options.reference, options.target, options.baseline}) note_folder(name);
   const auto reference = align_side(lab, options.reference, true, true);
-  const auto target = align_side(lab, options.target, false, true);
+  const auto target = options.bisect ? outputs_only(align_side(lab, options.target, false, true)) : align_side(lab, options.target, false, true);
   const NamedData inputs = inputs_for(lab, *reference);
   result["model"] = model_json(lab.model(), &inputs);
   AlignOptions align_options;
@@ -175,14 +177,15 @@ Outcome align_command(const Options& options, nlohmann::json& result) {
   ValueFilter filter(options.values, options.every);
   if (!filter.takes_all()) align_options.selects = [&filter](const std::string& name) { return filter.takes(name); };
   if (!is_device(options.target) && is_dump(options.target)) align_options.stored_besides = stored_besides(options.target);
-  const AlignResult found = aligned(lab, options.reference, *reference, options.target, *target, inputs, align_options);
+  AlignResult found = aligned(lab, options.reference, *reference, options.target, *target, inputs, align_options);
+  Outcome outcome;
+  outcome.text = found.text();
+  add_bisection(lab, *reference, inputs, found, result, outcome.text);
   result.update(found.to_json());
   result["environment"]["devices"] = {found.reference, found.target};
   if (!found.baseline.empty()) result["environment"]["devices"].push_back(found.baseline);
   add_versions(result, reference->plan());
   add_versions(result, target->plan());
-  Outcome outcome;
-  outcome.text = found.text();
   add_no_fuse(lab, *target, result, outcome.text);
   if (!filter.takes_all()) add_selection(filter, result, outcome.text);
   if (!lab.keep_float32().empty()) {
@@ -196,8 +199,10 @@ Outcome align_command(const Options& options, nlohmann::json& result) {
   }
   if (found.verdict == "differ") {
     outcome.status = Status::finding;
-    outcome.reason = found.first_divergent.empty() ? "outputs differ, though every kernel that was run alone is explained"
-                                                   : fmt::format("'{}' is the first {} that differs", found.first_divergent, found.kernels_alone ? "node" : "value");
+    outcome.reason = found.values.empty() && found.first_divergent.empty() ? "outputs differ"
+                     : found.first_divergent.empty()                    ? "outputs differ, though every kernel that was run alone is explained"
+                                                   : fmt::format("'{}' is the first {} that differs", found.first_divergent,
+                                                                 found.kernels_alone || result.contains("bisection") ? "node" : "value");
   }
   return outcome;
 }

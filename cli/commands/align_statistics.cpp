@@ -26,6 +26,7 @@ void check_flags(const Options& options) {
   };
   refuse(options.atol || options.rtol, "a tolerance");
   refuse(!options.nodes.empty() || !options.ops.empty(), "running nodes alone");
+  refuse(options.bisect, "--bisect");
   refuse(!options.keep_curve.empty(), "--keep-curve");
   refuse(!options.reproductions.empty(), "--reproductions");
   refuse(!options.keep_float32.empty() && is_statistics(options.target), "--keep-float32");

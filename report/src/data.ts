@@ -94,7 +94,30 @@ export interface Ratio {
   high?: Raw;
   unpaired?: boolean;
 }
+export interface Trial {
+  part?: string;
+  value?: string;
+  node?: string;
+  op?: string;
+  nodes?: Raw;
+  outputs?: Raw;
+  wrong?: boolean | null;
+  verdict?: string | null;
+  failure?: string | null;
+  error?: Metrics | null;
+}
+export interface Bisection {
+  output?: string;
+  trials?: Trial[];
+  node?: string | null;
+  within?: string[];
+  hidden?: string[];
+  stopped?: string | null;
+  wrong_alone?: string;
+  wrong_behind?: string;
+}
 export interface Align {
+  bisection?: Bisection | null;
   reference?: string;
   target?: string;
   verdict?: string;

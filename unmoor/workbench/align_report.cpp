@@ -225,8 +225,11 @@ std::string AlignResult::text() const {
   const char* const what = kernels_alone ? "kernel" : "value";
   const size_t bad = count(ValueVerdict::Differ) + count(ValueVerdict::Suspicious);
   const std::string tally =
-      fmt::format("{} {}s match, {} are explained by rounding", count(ValueVerdict::Match), what, count(ValueVerdict::Explained));
-  if (verdict == "differ" && bad == 0) {
+      values.empty() ? "only outputs were shown"
+                     : fmt::format("{} {}s match, {} are explained by rounding", count(ValueVerdict::Match), what, count(ValueVerdict::Explained));
+  if (verdict == "differ" && values.empty()) {
+    text += wrapped(fmt::format("differ: outputs of {} are off by more than rounding explains; {}", target, tally));
+  } else if (verdict == "differ" && bad == 0) {
     text += wrapped(fmt::format("differ: outputs of {} are off by more than rounding explains, though no {} alone is; {}", target, what, tally));
   } else if (verdict == "differ") {
     text += wrapped(fmt::format("differ: {} of {} {} more than rounding explains ({} suspicious); {}", counted(bad, what), target,

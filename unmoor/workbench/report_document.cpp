@@ -16,7 +16,7 @@ using nlohmann::json;
 constexpr const char* align_keys[] = {
     "reference",       "target",          "verdict",          "fallback_nodes", "outputs", "values",
     "first_divergent", "first_nonfinite", "nonfinite_origin", "atol",           "rtol",    "atol_scaled_by_rms",
-    "hidden",          "without_noise",   "floor_ms",        "planes_left_out",  "baseline"};
+    "hidden",          "without_noise",   "floor_ms",        "planes_left_out",  "baseline", "bisection"};
 constexpr const char* bench_keys[] = {"runs", "ratios", "warnings"};
 constexpr const char* doctor_keys[] = {"devices", "engines", "pairs", "libraries"};
 

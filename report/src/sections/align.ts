@@ -7,6 +7,7 @@ import { rowLabel } from '../graphchart';
 import type { Page } from '../page';
 import { table } from '../table';
 import { fill, say, W } from '../words';
+import { bisection } from './bisection';
 import { causes } from './cause';
 import { growth } from './growth';
 
@@ -90,5 +91,5 @@ function layers(page: Page): HTMLElement | null {
 
 export function align(page: Page): (HTMLElement | null)[] {
   if (!page.doc.align) return [];
-  return [causes(page), growth(page), heat(page), layers(page)];
+  return [bisection(page), causes(page), growth(page), heat(page), layers(page)];
 }
