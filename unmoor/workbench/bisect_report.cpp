@@ -60,7 +60,7 @@ std::string Bisection::reading() const {
   if (node.empty()) return fmt::format("The first wrong node is among {} behind {} ({}): {}.", counted(within.size(), "node"), before, listed(within), stopped);
   std::string text = fmt::format("'{}' ({}) is the first that makes a wrong value; right until {}. ", node, op, before);
   text += wrong_alone == "yes"  ? "Alone, on the reference's values, it is wrong too."
-          : wrong_alone == "no" ? "Alone, on the reference's values, it is right: the error has gathered before it, or the target fuses it with others in the parts."
+          : wrong_alone == "no" ? "Alone, on the reference's values, it is right: the error has gathered before it, the target fuses it with others in the parts, or the reference itself is off here."
                                 : "Alone it could not be run.";
   text += wrong_behind == "yes"  ? " Behind it something else is wrong, too: right values there still end in a wrong output."
           : wrong_behind == "no" ? " Behind it nothing else is."
