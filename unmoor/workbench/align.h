@@ -12,6 +12,8 @@
 
 namespace unmoor {
 
+class Baseline;
+
 struct AlignOptions {
   std::optional<Tolerance> tolerance = std::nullopt;  // Instead of the noise floor and the table, for values and outputs.
   std::vector<std::string> nodes = {};                // Only these, if any.
@@ -31,7 +33,16 @@ struct AlignOptions {
   std::string reproductions = {};
   std::string model_file = {};
   std::string replay_device = "cpu";
+  const Baseline* baseline = nullptr;  // What the platform that the model comes from makes of it; must outlive the call.
   std::function<void(const std::string&, size_t, size_t)> progress = {};
+};
+
+// The errors that a value has on the platform that the model comes from.
+struct BaselineErrors {
+  std::optional<Metrics> single = std::nullopt;  // From its own nearest values above it.
+  std::optional<Metrics> entire = std::nullopt;
+  ValueVerdict single_verdict = ValueVerdict::Hidden;
+  ValueVerdict entire_verdict = ValueVerdict::Hidden;
 };
 
 // One value that both sides can show.
@@ -53,13 +64,15 @@ struct AlignedValue {
   std::optional<ErrorPlane> plane = std::nullopt;  // How the error looks, of the first values that are off.
   std::optional<ErrorPattern> pattern = std::nullopt;  // Whether the error is random or systematic: of values that are off.
   std::optional<Replay> replay = std::nullopt;         // Where it can be run again.
+  std::optional<BaselineErrors> baseline = std::nullopt;  // Where there is one that shows it.
   double uncertainty = 0;    // Of an output: how far rounding alone may carry an element, root mean square; 0: not known.
 };
 
 struct AlignResult {
   std::string reference;
   std::string target;
-  std::string verdict;                // match, explained or differ
+  std::string baseline;               // Empty if there is none.
+  std::string verdict;                // match, explained or differ; what is off as the baseline is counts as explained
   std::string first_divergent;        // A node's name, a value's where nodes are not known; empty if there is none.
   std::string first_nonfinite;        // Makes a NaN, or an infinity that the reference does not have.
   std::string nonfinite_origin;       // In words.
