@@ -108,7 +108,7 @@ Settings settings_of(const Options& options, const EngineName& engine) {
 void check_settings(const Options& options) {
   std::vector<std::string> used = options.devices;
   used.emplace_back("cpu");  // What a device refuses runs there.
-  for (const std::string& side : {options.reference, options.target}) {
+  for (const std::string& side : {options.reference, options.target, options.baseline}) {
     if ((options.tool == "align" || options.tool == "migrate") && is_device(side)) used.push_back(side);
   }
   for (const std::string& text : options.settings) {
@@ -126,13 +126,13 @@ void add_versions(nlohmann::json& result, const PlanInfo& plan) {
   for (const std::string& note : plan.notes) result["environment"]["notes"].push_back(note);
 }
 
-Lab::Lab(const Options& options) : options_(options) {
+Lab::Lab(const Options& options, std::optional<NamedData> given) : options_(options) {
   check_settings(options);
   const auto start = std::chrono::steady_clock::now();
   model_ = std::make_shared<const Model>(read_onnx(options.model));
   load_ms_ = std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
   const auto wanted = declared_inputs(*model_);
-  given_ = read_inputs(options.inputs, wanted);
+  given_ = given ? std::move(*given) : read_inputs(options.inputs, wanted);
   InputShapes shapes = parse_shapes(options.shapes);
   for (const auto& given : shapes) {
     const bool known = std::ranges::any_of(wanted, [&](const ValueInfo& input) { return input.name == given.first; });

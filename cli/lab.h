@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <set>
 #include <string>
 
@@ -18,7 +19,8 @@ namespace unmoor::cli {
 // What a tool works with: the model, read once, and the runners and inputs that the options ask for.
 class Lab {
  public:
-  explicit Lab(const Options& options);
+  // `given`: inputs instead of those that the options name files of.
+  explicit Lab(const Options& options, std::optional<NamedData> given = std::nullopt);
 
   const Options& options() const { return options_; }
   const Model& model() const { return *model_; }
@@ -66,7 +68,8 @@ void check_settings(const Options& options);
 void add_versions(nlohmann::json& result, const PlanInfo& plan);
 // One side of align: a device, an engine or a dump; the reference backend runs in float64 with every value of the file.
 std::unique_ptr<Runner> align_side(const Lab& lab, const std::string& name, bool is_reference, bool fuse);
-// Aligns two runners that were opened by these names; where they differ inside a fused step, once more without fusing.
+// Aligns two runners that were opened by these names, against the baseline if the options name one; where they differ inside a fused
+// step, once more without fusing.
 AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& reference, const std::string& target_name, Runner& target,
                     const NamedData& inputs, AlignOptions options);
 // The worker's side of Lab::runner.

@@ -51,7 +51,7 @@ class Picker : public Observer {
 bool uses_own_device(const Options& options) {
   if (options.tool == "migrate") return true;
   std::vector<std::string> used = options.devices;
-  if (options.tool == "align") used = {options.reference, options.target};
+  if (options.tool == "align") used = {options.reference, options.target, options.baseline.empty() ? options.target : options.baseline};
   return !std::ranges::all_of(used, is_engine);
 }
 
@@ -129,7 +129,7 @@ std::unique_ptr<Runner> Lab::engine_runner(const EngineName& name) const {
   request.outputs = declared_outputs(*model_, typed_graph);
   request.values = made_values(typed_graph);
   request.note = [this](const std::string& text) {
-    if (said_.insert(text).second) show_note(text);
+    if (!options_.is_part && said_.insert(text).second) show_note(text);
   };
   request.known_values = [this](const NamedData& inputs, const std::vector<std::string>& names) {
     PlanOptions options = plan_options();

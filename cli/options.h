@@ -16,6 +16,7 @@ struct Options {
   std::vector<std::string> devices;   // --on, --to
   std::string reference = "reference";
   std::string target = "cpu";
+  std::string baseline;               // align: the platform that the model comes from; empty: none
   std::string fallback = "report";
   std::vector<std::string> inputs;    // name=FILE, FILE.npz, FILE.npy
   std::string shapes;
@@ -66,6 +67,8 @@ struct Options {
   std::vector<std::string> values;    // run --dump, align: patterns of the values to look at; none: all
   size_t every = 1;                   // The first and every n-th of them
   bool dump_stats = false;            // run --dump: statistics instead of values
+  bool bisect = false;                // align: outputs only, and parts of the model where one is off
+  bool is_part = false;               // Of a part of a model: what is to be noted was noted with the whole.
   std::string junit;                  // align: a file for continuous integration
   bool self_test = false;             // align: of the comparison itself
   std::string data;                   // align: a folder of samples or a Python file that yields them

@@ -204,7 +204,7 @@ void add_task(CLI::App& align, Options& options) {
   task->type_name("TASK")->check(CLI::IsMember(task_names()))->needs(data);
   data->needs(task);
   align.add_option("--task-output", options.task_output, "with --data: the output to judge, if not the first that fits the task")->type_name("NAME")->needs(data);
-  for (const char* const other : {"--input", "--shapes", "--seed", "--range", "--node", "--op", "--values", "--every", "--atol", "--rtol", "--keep-curve", "--keep-error", "--html", "--reproductions"})
+  for (const char* const other : {"--input", "--shapes", "--seed", "--range", "--node", "--op", "--values", "--every", "--baseline", "--bisect", "--atol", "--rtol", "--keep-curve", "--keep-error", "--html", "--reproductions"})
     data->excludes(align.get_option(other));
 }
 
@@ -248,6 +248,10 @@ void add_model_tools(CLI::App& app, Options& options) {
                     .model().inputs().threads().settings().python().html().hash().results().narrowed().selected("are compared").tool();
   align.add_option("--reference", options.reference, "a device, an engine, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
   align.add_option("--target", options.target, "a device, an engine, or a folder written by run --dump")->type_name("DEVICE|FOLDER")->capture_default_str();
+  align.add_option("--baseline", options.baseline,
+                   "the platform that the model comes from: a device, an engine, or a folder written by run --dump; where it is as far off, the "
+                   "target is not blamed")
+      ->type_name("DEVICE|FOLDER");
   align.add_option("--atol", options.atol, "absolute tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
   align.add_option("--rtol", options.rtol, "relative tolerance, instead of the table's")->type_name("X")->check(number_up_to(1e300));
   align.add_option("--keep-float32", options.keep_float32, "runs the nodes that this file names, one a line, in float32 on the target of a 16-bit model")->type_name("FILE");
@@ -263,6 +267,9 @@ void add_model_tools(CLI::App& app, Options& options) {
       ->type_name("FOLDER");
   align.add_flag("--no-fuse", options.no_fuse, "keeps every value of the file visible; other kernels run then");
   align.add_flag("--no-causes", options.no_causes, "only judges: looks for no causes and no patterns of errors, which is faster");
+  align.add_flag("--bisect", options.bisect,
+                 "looks at outputs only; where one is off, runs parts of the model on the target to find the first wrong node. Without it that is "
+                 "done where the target shows nothing but outputs");
   add_task(align, options);
   align.add_option("--junit", options.junit, "writes a test case for every output and value, as JUnit XML")->type_name("FILE");
   align.add_flag("--write-dump-script", options.write_dump_script,

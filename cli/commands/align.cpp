@@ -3,6 +3,7 @@
 #include <fmt/format.h>
 #include <nlohmann/json.hpp>
 
+#include "cli/align_bisect.h"
 #include "cli/command.h"
 #include "cli/lab.h"
 #include "unmoor/backends/cpu/cpu.h"
@@ -10,6 +11,7 @@
 #include "unmoor/base/file.h"
 #include "unmoor/base/heap.h"
 #include "unmoor/workbench/align.h"
+#include "unmoor/workbench/baseline.h"
 #include "unmoor/workbench/dump.h"
 #include "unmoor/workbench/junit.h"
 #include "unmoor/workbench/keep_curve.h"
@@ -37,14 +39,30 @@ void note_folder(const std::string& name) {
   show_note(cat("'", name, "' is the ", is_engine(name) ? "engine" : "device", "; for the folder of that name write ./", name));
 }
 
-// Inputs that a dump holds are used unless others were given.
+// Inputs that a dump holds are used unless others were given: the reference's, else the baseline's.
 NamedData inputs_for(const Lab& lab, Runner& reference) {
   NamedData inputs = lab.inputs();
-  if (is_device(lab.options().reference)) return inputs;
-  for (auto& [name, data] : reference.run({})) {
+  const Options& options = lab.options();
+  const bool is_stored = !options.baseline.empty() && !is_device(options.baseline);
+  const auto baseline = is_stored && is_device(options.reference) ? align_side(lab, options.baseline, false, true) : nullptr;
+  if (is_device(options.reference) && !baseline) return inputs;
+  for (auto& [name, data] : (baseline ? *baseline : reference).run({})) {
     if (const auto found = inputs.find(name); found != inputs.end() && !lab.is_given(name)) found->second = data;
   }
   return inputs;
+}
+
+// What the baseline makes of the values that the target shows. Empty if none was named.
+std::unique_ptr<const Baseline> baseline_for(const Lab& lab, Runner& reference, Runner& target, const NamedData& inputs, AlignOptions options, bool fuse) {
+  const std::string& name = lab.options().baseline;
+  if (name.empty()) return nullptr;
+  (void)target.run(inputs);  // Then it is known what it shows.
+  std::set<std::string> shown;
+  for (const ValueInfo& info : target.values()) shown.insert(info.name);
+  options.stored_besides.clear();
+  if (!is_device(name) && is_dump(name)) options.stored_besides = stored_besides(name);
+  const auto runner = align_side(lab, name, false, fuse);
+  return std::make_unique<const Baseline>(reference, *runner, shown, inputs, std::move(options));
 }
 
 }  // namespace
@@ -56,10 +74,14 @@ AlignResult aligned(const Lab& lab, const std::string& reference_name, Runner& r
   const size_t threads = lab.options().threads > 0 ? lab.options().threads : usable_threads();
   const Float64Help help = float64_help(std::make_shared<ThreadPool>(threads));
   const Float64Scope scope(help);
+  const auto baseline = baseline_for(lab, reference, target, inputs, options, true);
+  options.baseline = baseline.get();
   AlignResult result = align(reference, target, inputs, options);
   if (lab.options().no_fuse || !is_device(target_name) || (result.first_divergent.empty() && result.first_nonfinite.empty())) return result;
   const auto unfused_reference = align_side(lab, reference_name, true, false);
   const auto unfused_target = align_side(lab, target_name, false, false);
+  const auto unfused_baseline = baseline_for(lab, *unfused_reference, *unfused_target, inputs, options, false);
+  options.baseline = unfused_baseline.get();
   options.reproductions.clear();  // They are written.
   refine(result, align(*unfused_reference, *unfused_target, inputs, options), target.plan());
   return result;
@@ -137,11 +159,12 @@ Outcome align_command(const Options& options, nlohmann::json& result) {
   if (!options.data.empty()) return align_task_command(options, result);
   if (has_statistics(options)) return align_statistics_command(options, result);
   check_keep(options);
+  check_bisect(options);
   const Lab lab(options);
   show_note(lab.note());
-  for (const std::string& name : {options.reference, options.target}) note_folder(name);
+  for (const std::string& name : {options.reference, options.target, options.baseline}) note_folder(name);
   const auto reference = align_side(lab, options.reference, true, true);
-  const auto target = align_side(lab, options.target, false, true);
+  const auto target = options.bisect ? outputs_only(align_side(lab, options.target, false, true)) : align_side(lab, options.target, false, true);
   const NamedData inputs = inputs_for(lab, *reference);
   result["model"] = model_json(lab.model(), &inputs);
   AlignOptions align_options;
@@ -156,13 +179,15 @@ Outcome align_command(const Options& options, nlohmann::json& result) {
   ValueFilter filter(options.values, options.every);
   if (!filter.takes_all()) align_options.selects = [&filter](const std::string& name) { return filter.takes(name); };
   if (!is_device(options.target) && is_dump(options.target)) align_options.stored_besides = stored_besides(options.target);
-  const AlignResult found = aligned(lab, options.reference, *reference, options.target, *target, inputs, align_options);
-  result.update(found.to_json());
-  result["environment"]["devices"] = {found.reference, found.target};
-  add_versions(result, reference->plan());
-  add_versions(result, target->plan());
+  AlignResult found = aligned(lab, options.reference, *reference, options.target, *target, inputs, align_options);
   Outcome outcome;
   outcome.text = found.text();
+  add_bisection(lab, *reference, inputs, found, result, outcome.text);
+  result.update(found.to_json());
+  result["environment"]["devices"] = {found.reference, found.target};
+  if (!found.baseline.empty()) result["environment"]["devices"].push_back(found.baseline);
+  add_versions(result, reference->plan());
+  add_versions(result, target->plan());
   add_no_fuse(lab, *target, result, outcome.text);
   if (!filter.takes_all()) add_selection(filter, result, outcome.text);
   if (!lab.keep_float32().empty()) {
@@ -176,8 +201,10 @@ Outcome align_command(const Options& options, nlohmann::json& result) {
   }
   if (found.verdict == "differ") {
     outcome.status = Status::finding;
-    outcome.reason = found.first_divergent.empty() ? "outputs differ, though every kernel that was run alone is explained"
-                                                   : fmt::format("'{}' is the first {} that differs", found.first_divergent, found.kernels_alone ? "node" : "value");
+    outcome.reason = found.values.empty() && found.first_divergent.empty() ? "outputs differ"
+                     : found.first_divergent.empty()                    ? "outputs differ, though every kernel that was run alone is explained"
+                                                   : fmt::format("'{}' is the first {} that differs", found.first_divergent,
+                                                                 found.kernels_alone || result.contains("bisection") ? "node" : "value");
   }
   return outcome;
 }

@@ -70,6 +70,8 @@ export interface Value {
   dtype?: string;
   single?: Metrics;
   entire?: Metrics;
+  baseline_single?: Metrics;
+  baseline_entire?: Metrics;
   verdict?: string;
   cause?: Cause | null;
   plane?: Plane | null;
@@ -92,7 +94,30 @@ export interface Ratio {
   high?: Raw;
   unpaired?: boolean;
 }
+export interface Trial {
+  part?: string;
+  value?: string;
+  node?: string;
+  op?: string;
+  nodes?: Raw;
+  outputs?: Raw;
+  wrong?: boolean | null;
+  verdict?: string | null;
+  failure?: string | null;
+  error?: Metrics | null;
+}
+export interface Bisection {
+  output?: string;
+  trials?: Trial[];
+  node?: string | null;
+  within?: string[];
+  hidden?: string[];
+  stopped?: string | null;
+  wrong_alone?: string;
+  wrong_behind?: string;
+}
 export interface Align {
+  bisection?: Bisection | null;
   reference?: string;
   target?: string;
   verdict?: string;
@@ -108,7 +133,10 @@ export interface Align {
   excess_entire?: Raw[];
   floor_low?: Raw[];
   floor_high?: Raw[];
+  baseline?: string | null;
   baseline_entire?: Raw[];
+  baseline_excess?: Raw[];
+  baseline_over?: Raw[];
   heat?: Raw[][];
   hidden?: number[];
   first_divergent?: string | number | null;

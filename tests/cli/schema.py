@@ -61,7 +61,7 @@ METRICS = {**dict.fromkeys(["max_abs", "mean_abs", "max_rel", "mean_rel", "cosin
            **dict.fromkeys(["excess_e", "excess_p", "shrink", "smooth", "edge", "excess"], (NUMBER, None))}
 MISFIT = {"problem": TEXT, "excess_e": None, "excess_p": None}  # Shapes or kinds differ.
 VALUE = {"name": TEXT, "node": TEXT, "op": TEXT, "dtype": DTYPES, "single": (METRICS, MISFIT, None), "entire": (METRICS, MISFIT, None),
-         "verdict": {"match", "explained", "suspicious", "differ", "undefined", "hidden"}, "cause": (None, dict),
+         "verdict": {"match", "explained", "suspicious", "differ", "undefined", "hidden", "as-baseline"}, "cause": (None, dict),
          "pattern": (None, {"fired": [TEXT], "text": TEXT}), "replay": (None, {"folder": TEXT, "commands": [TEXT]})}
 ALIGN = {"verdict": {"match", "explained", "differ"}, "first_divergent": (TEXT, None), "first_nonfinite": (TEXT, None),
          "outputs": [VALUE], "values": [VALUE]}

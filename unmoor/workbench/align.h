@@ -12,6 +12,8 @@
 
 namespace unmoor {
 
+class Baseline;
+
 struct AlignOptions {
   std::optional<Tolerance> tolerance = std::nullopt;  // Instead of the noise floor and the table, for values and outputs.
   std::vector<std::string> nodes = {};                // Only these, if any.
@@ -25,12 +27,22 @@ struct AlignOptions {
   bool causes = true;         // Looks for the causes and patterns of what is off.
   bool always_floor = false;  // A floor for every value, also where an error is too small to need one.
   uint64_t seed = 0;          // Of the noise.
+  size_t noise_copies = 4;    // Runs with noise of the whole model, in step.
   // Where each value that is off is written as a model of one node with its inputs: a folder each, in this one, which is made then;
   // empty: nowhere. The file is the model's, empty if not known; the device is that which the commands name.
   std::string reproductions = {};
   std::string model_file = {};
   std::string replay_device = "cpu";
+  const Baseline* baseline = nullptr;  // What the platform that the model comes from makes of it; must outlive the call.
   std::function<void(const std::string&, size_t, size_t)> progress = {};
+};
+
+// The errors that a value has on the platform that the model comes from.
+struct BaselineErrors {
+  std::optional<Metrics> single = std::nullopt;  // From its own nearest values above it.
+  std::optional<Metrics> entire = std::nullopt;
+  ValueVerdict single_verdict = ValueVerdict::Hidden;
+  ValueVerdict entire_verdict = ValueVerdict::Hidden;
 };
 
 // One value that both sides can show.
@@ -52,13 +64,15 @@ struct AlignedValue {
   std::optional<ErrorPlane> plane = std::nullopt;  // How the error looks, of the first values that are off.
   std::optional<ErrorPattern> pattern = std::nullopt;  // Whether the error is random or systematic: of values that are off.
   std::optional<Replay> replay = std::nullopt;         // Where it can be run again.
+  std::optional<BaselineErrors> baseline = std::nullopt;  // Where there is one that shows it.
   double uncertainty = 0;    // Of an output: how far rounding alone may carry an element, root mean square; 0: not known.
 };
 
 struct AlignResult {
   std::string reference;
   std::string target;
-  std::string verdict;                // match, explained or differ
+  std::string baseline;               // Empty if there is none.
+  std::string verdict;                // match, explained or differ; what is off as the baseline is counts as explained
   std::string first_divergent;        // A node's name, a value's where nodes are not known; empty if there is none.
   std::string first_nonfinite;        // Makes a NaN, or an infinity that the reference does not have.
   std::string nonfinite_origin;       // In words.
@@ -83,7 +97,8 @@ struct AlignResult {
 // Runs both on the same inputs and judges every value that both show, then each kernel of the target alone, in the order of
 // docs/precision.md. A value is let go as soon as the kernels that need it have run: only of a reference that is not the
 // reference backend in float64, the values of the target are kept until it shows its own. The target must be able to run a step
-// while the reference runs.
+// while the reference runs. Where each kernel alone is explained and the run is not, all is done once more with three times as many
+// noise runs: of a few, all may have come out near to the exact one by chance.
 AlignResult align(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options);
 
 // Where a fused step is the first divergent or non-finite one: names the node inside it, from an alignment of the same two

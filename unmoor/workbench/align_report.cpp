@@ -38,7 +38,7 @@ json value_json(const AlignedValue& value, bool by_noise) {
     shown["verdict"] = name(verdict);
     return shown;
   };
-  return {{"name", value.name},
+  json result{{"name", value.name},
           {"node", value.node},
           {"op", value.op},
           {"dtype", name(value.dtype)},
@@ -49,11 +49,16 @@ json value_json(const AlignedValue& value, bool by_noise) {
           {"cause", value.cause ? cause_json(*value.cause) : json(nullptr)},
           {"pattern", value.pattern ? json{{"fired", value.pattern->fired}, {"text", value.pattern->text}} : json(nullptr)},
           {"replay", value.replay ? json{{"folder", value.replay->folder}, {"commands", value.replay->commands}} : json(nullptr)}};
+  if (value.baseline) {
+    result["baseline_single"] = side(value.baseline->single, value.baseline->single_verdict);
+    result["baseline_entire"] = side(value.baseline->entire, value.baseline->entire_verdict);
+  }
+  return result;
 }
 
 // How bad a verdict is, and how far beyond rounding, to sort by.
 std::pair<int, double> badness(const AlignedValue& value) {
-  constexpr std::array rank{0, 1, 3, 4, 2, -1};  // In the order of ValueVerdict.
+  constexpr std::array rank{0, 1, 4, 5, 2, -1, 3};  // In the order of ValueVerdict.
   const Metrics& metrics = *value.single;
   const double excess = std::max(metrics.excess_e.value_or(0) / 3, metrics.excess_p.value_or(0) / 16);
   return {rank.at(static_cast<size_t>(value.verdict)), metrics.excess_e ? excess : std::min(metrics.over, 1.0) / 1e3};
@@ -92,15 +97,23 @@ std::string excess_text(const std::optional<Metrics>& metrics, std::optional<dou
   return metrics && ((*metrics).*which) ? fmt::format("{:.2g}", *((*metrics).*which)) : "-";
 }
 
-std::string outputs_table(const std::vector<AlignedValue>& outputs) {
-  Table table({"output", "dtype", "rel L2", "max abs", "E", "P", "verdict"}, "llrrrrl");
+std::string baseline_excess(const AlignedValue& value, std::optional<Metrics> BaselineErrors::*side) {
+  return value.baseline ? excess_text((*value.baseline).*side, &Metrics::excess_e) : "-";
+}
+
+std::string outputs_table(const std::vector<AlignedValue>& outputs, bool three) {
+  std::vector<std::string> heads{"output", "dtype", "rel L2", "max abs", "E", "P", "verdict"};
+  if (three) heads.insert(heads.end() - 1, "base E");
+  Table table(heads, three ? "llrrrrrl" : "llrrrrl");
   for (const auto& value : outputs) {
     if (!value.entire) continue;  // A dump shows more than outputs, and the reference only those.
     const bool known = value.entire->problem.empty();
-    table.add({shortened(value.name, 26), std::string(name(value.dtype)), error_text(value.entire),
-               known ? fmt::format("{:.2g}", value.entire->max_abs) : shortened(value.entire->problem, 20),
-               excess_text(value.entire, &Metrics::excess_e), excess_text(value.entire, &Metrics::excess_p),
-               std::string(name(value.verdict))});
+    std::vector<std::string> row{shortened(value.name, three ? 20 : 26), std::string(name(value.dtype)), error_text(value.entire),
+                                 known ? fmt::format("{:.2g}", value.entire->max_abs) : shortened(value.entire->problem, 20),
+                                 excess_text(value.entire, &Metrics::excess_e), excess_text(value.entire, &Metrics::excess_p),
+                                 std::string(name(value.verdict))};
+    if (three) row.insert(row.end() - 1, baseline_excess(value, &BaselineErrors::entire));
+    table.add(row);
   }
   return table.text();
 }
@@ -112,13 +125,15 @@ std::string kernels_table(const std::vector<AlignedValue>& values) {
   }
   if (worst.empty()) return "";
   std::ranges::stable_sort(worst, [](const AlignedValue* a, const AlignedValue* b) { return badness(*a) > badness(*b); });
-  Table table({"worst kernels alone", "op", "rel L2", "E", "P", "entire", "verdict"}, "llrrrrl");
+  // The baseline's E stands where the entire error does without one.
+  const bool three = std::ranges::any_of(values, [](const AlignedValue& value) { return value.baseline.has_value(); });
+  Table table({"worst kernels alone", "op", "rel L2", "E", "P", three ? "base E" : "entire", "verdict"}, "llrrrrl");
   std::string notes;
   for (size_t i = 0; i < std::min<size_t>(worst.size(), 8); ++i) {
     const AlignedValue& value = *worst[i];
     table.add({shortened(value.node, 26), shortened(value.op, 14), error_text(value.single),
                excess_text(value.single, &Metrics::excess_e), excess_text(value.single, &Metrics::excess_p),
-               error_text(value.entire), std::string(name(value.verdict))});
+               three ? baseline_excess(value, &BaselineErrors::single) : error_text(value.entire), std::string(name(value.verdict))});
     if (!value.note.empty() && value.verdict != ValueVerdict::Match && value.verdict != ValueVerdict::Explained)
       notes += wrapped(fmt::format("{}: {}", shortened(value.node, 40), shortened(value.note, 300)));
   }
@@ -160,6 +175,20 @@ std::string findings_text(const std::vector<AlignedValue>& values) {
   return text;
 }
 
+// What became of the target's errors by the baseline.
+std::string baseline_text(const AlignResult& result) {
+  const auto is_shared = [](const AlignedValue& value) { return value.verdict == ValueVerdict::AsBaseline; };
+  const auto is_alone = [](const AlignedValue& value) { return !value.baseline && (value.single || value.entire); };
+  const auto shared = std::ranges::count_if(result.values, is_shared);
+  const auto outputs = std::ranges::count_if(result.outputs, is_shared);
+  std::string text = fmt::format("baseline {}: ", result.baseline);
+  if (shared + outputs == 0) text += "it is not off where the target is";
+  else text += fmt::format("{} and {} are off, but by no more than there, and count as explained", counted(static_cast<size_t>(shared), "value"), counted(static_cast<size_t>(outputs), "output"));
+  if (const auto alone = std::ranges::count_if(result.values, is_alone); alone > 0)
+    text += fmt::format("; of {} of {} values it says nothing: they are judged without it", alone, result.values.size());
+  return wrapped(text);
+}
+
 }  // namespace
 
 json AlignResult::to_json() const {
@@ -168,6 +197,7 @@ json AlignResult::to_json() const {
   result["first_divergent"] = first_divergent.empty() ? json(nullptr) : json(first_divergent);
   result["first_nonfinite"] = first_nonfinite.empty() ? json(nullptr) : json(first_nonfinite);
   result["nonfinite_origin"] = nonfinite_origin;
+  result["baseline"] = baseline.empty() ? json(nullptr) : json(baseline);
   const Tolerance shown = tolerance.value_or(default_tolerance(DType::F32));
   result["atol"] = shown.absolute;
   result["rtol"] = shown.relative;
@@ -195,15 +225,21 @@ std::string AlignResult::text() const {
   const char* const what = kernels_alone ? "kernel" : "value";
   const size_t bad = count(ValueVerdict::Differ) + count(ValueVerdict::Suspicious);
   const std::string tally =
-      fmt::format("{} {}s match, {} are explained by rounding", count(ValueVerdict::Match), what, count(ValueVerdict::Explained));
-  if (verdict == "differ" && bad == 0) {
+      values.empty() ? "only outputs were shown"
+                     : fmt::format("{} {}s match, {} are explained by rounding", count(ValueVerdict::Match), what, count(ValueVerdict::Explained));
+  if (verdict == "differ" && values.empty()) {
+    text += wrapped(fmt::format("differ: outputs of {} are off by more than rounding explains; {}", target, tally));
+  } else if (verdict == "differ" && bad == 0) {
     text += wrapped(fmt::format("differ: outputs of {} are off by more than rounding explains, though no {} alone is; {}", target, what, tally));
   } else if (verdict == "differ") {
     text += wrapped(fmt::format("differ: {} of {} {} more than rounding explains ({} suspicious); {}", counted(bad, what), target,
                                 bad == 1 ? "is off by" : "are off by", count(ValueVerdict::Suspicious), tally));
+  } else if (count(ValueVerdict::AsBaseline) > 0 || std::ranges::count(outputs, ValueVerdict::AsBaseline, &AlignedValue::verdict) > 0) {
+    text += wrapped(fmt::format("{}: {} is off only where {} is as far off from {}; {}", verdict, target, baseline, reference, tally));
   } else {
     text += wrapped(fmt::format("{}: {} agrees with {}; {}", verdict, target, reference, tally));
   }
+  if (!baseline.empty()) text += baseline_text(*this);
   const auto alone = std::ranges::count_if(values, [](const AlignedValue& value) { return value.single.has_value(); });
   if (const auto rest = std::ssize(values) - alone; kernels_alone && rest > 0) {
     text += fmt::format("{} of {} values were not run alone: in bodies, fused, or not asked for\n", rest, values.size());
@@ -221,7 +257,7 @@ std::string AlignResult::text() const {
   if (!first_nonfinite.empty())
     text += fmt::format("first node that is not finite: {} ({})\n", shortened(first_nonfinite, 200),
                         shortened(nonfinite_origin, 200));
-  text += outputs_table(outputs);
+  text += outputs_table(outputs, !baseline.empty());
   // Rounding to nearest spreads less than stochastic rounding, by √2.
   for (const AlignedValue& value : outputs) {
     if (value.uncertainty > 0)

@@ -9,6 +9,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/baseline.h"
 #include "unmoor/workbench/noise/excess.h"
 #include "unmoor/workbench/noise/grid.h"
 #include "unmoor/workbench/noise/model_noise.h"
@@ -153,7 +154,8 @@ class StatisticsAlignment {
     result_.values.push_back(std::move(value));
   }
 
-  static void take(AlignedValue& value, Judgement found) {
+  void take(AlignedValue& value, Judgement found) const {
+    if (options_.baseline != nullptr) options_.baseline->weigh_run(value.name, value.dtype, found);
     value.entire = std::move(found.metrics);
     value.verdict = value.entire_verdict = found.verdict;
     value.note = std::move(found.note);
@@ -180,18 +182,19 @@ class StatisticsAlignment {
     if (std::ranges::none_of(result_.values, compared) && std::ranges::none_of(result_.outputs, compared))
       fail(ErrorKind::InvalidArgument, reference_.name, " and ", target_.name, " show no value of the same name");
     if (noise_ && result_.without_noise.empty()) result_.without_noise = noise_->unknown();
+    if (options_.baseline != nullptr) options_.baseline->attach(result_);
     bool off = false;
     bool explained = false;
     for (const auto* list : {&result_.values, &result_.outputs}) {
       for (const AlignedValue& value : *list) {
         off = off || is_off(value.verdict);
-        explained = explained || value.verdict == ValueVerdict::Explained;
+        explained = explained || value.verdict == ValueVerdict::Explained || value.verdict == ValueVerdict::AsBaseline;
       }
     }
     for (const AlignedValue& value : result_.values) {
       const std::string& label = value.node.empty() ? value.name : value.node;
       if (is_off(value.verdict) && result_.first_divergent.empty()) result_.first_divergent = label;
-      const bool other_class = !value.finite && (!value.entire || value.nan || value.entire->class_mismatch > 0);
+      const bool other_class = !value.finite && value.entire_verdict != ValueVerdict::AsBaseline && (!value.entire || value.nan || value.entire->class_mismatch > 0);
       if (other_class && result_.first_nonfinite.empty()) {
         result_.first_nonfinite = label;
         result_.nonfinite_origin = "as far as statistics tell";

@@ -7,6 +7,7 @@
 #include "unmoor/ops/real.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/tensor/unset.h"
+#include "unmoor/workbench/baseline.h"
 #include "unmoor/workbench/noise/exact_memo.h"
 
 namespace unmoor {
@@ -215,8 +216,11 @@ void AlignSteps::judge(size_t number, const NamedData& given, std::span<const Da
   judging.both_round = std::ranges::any_of(
       expected, [](const Data& each) { return each && dtype_of(each) != DType::F64 && is_float(dtype_of(each)); });
   std::vector<Judgement> judged = judge_kernel(!region ? nullptr : wide ? &*wide : &*region, step.op, expected, found, judging);
+  if (region) judge_raised(step, given, places, expected, found, judging, judged);
+  for (size_t i = 0; i < judged.size() && setting_.options.baseline != nullptr; ++i) {
+    setting_.options.baseline->weigh_kernel(step.inputs, step.outputs[places[i]], dtype_of(found[i]), judged[i]);
+  }
   if (region) {
-    judge_raised(step, given, places, expected, found, judging, judged);
     AlignFindings::RunStep run_again;
     if (!setting_.own_values) run_again = [&](const NamedData& other) { return chosen(setting_.target.run_step(number, other), places); };
     findings().look({step, given, *region, found, run_again}, judged);

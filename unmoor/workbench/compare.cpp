@@ -129,7 +129,11 @@ Sums summed(std::span<const double> expected, std::span<const double> actual, DT
   for (size_t i = 0; i < expected.size(); ++i) {
     const double e = expected[i];
     const double a = actual[i];
-    if (!same_class(e, a, stored)) ++metrics.class_mismatch;
+    if (!same_class(e, a, stored)) {
+      ++metrics.class_mismatch;
+      metrics.mismatched.resize(expected.size());
+      metrics.mismatched[i] = true;
+    }
     if (!std::isfinite(e) || !std::isfinite(a)) continue;
     const double error = std::fabs(a - e);
     const double allowed = absolute + tolerance.relative * std::fabs(e);
@@ -202,6 +206,7 @@ Metrics worse(const Metrics& a, const Metrics& b) {
   result.frac_over = std::max(a.frac_over, b.frac_over);
   result.elements = a.elements + b.elements;
   result.class_mismatch = a.class_mismatch + b.class_mismatch;
+  result.mismatched.clear();
   return result;
 }
 

@@ -3,6 +3,7 @@
 #include <nlohmann/json_fwd.hpp>
 #include <optional>
 #include <string>
+#include <vector>
 
 #include "unmoor/tensor/tensor.h"
 
@@ -40,6 +41,7 @@ struct Metrics {
   size_t worst = 0;          // Its index.
   size_t elements = 0;
   size_t class_mismatch = 0;                      // NaN against a number, infinities of other signs.
+  std::vector<bool> mismatched = {};              // Where, by element; empty if nowhere, or if it is not known.
   std::optional<double> excess_e = std::nullopt;  // E and P of noise/excess.h.
   std::optional<double> excess_p = std::nullopt;
   std::optional<double> shrink =

@@ -253,6 +253,8 @@ std::string_view name(ValueVerdict verdict) {
       return "differ";
     case ValueVerdict::Undefined:
       return "undefined";
+    case ValueVerdict::AsBaseline:
+      return "as-baseline";
     case ValueVerdict::Hidden:
       break;
   }

@@ -17,6 +17,7 @@ enum class ValueVerdict {
   Differ,
   Undefined,  // Differs only where the operator's specification leaves the result open.
   Hidden,     // One side does not show it.
+  AsBaseline,  // It is off, but by no more than on the platform that the model comes from.
 };
 std::string_view name(ValueVerdict verdict);
 

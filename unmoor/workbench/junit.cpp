@@ -59,6 +59,8 @@ JUnitCase case_of(const AlignedValue& value, const char* group) {
     result.skipped = value.entire ? "its kernel was not run alone" : "one side does not show it";
   } else if (value.verdict == ValueVerdict::Undefined) {
     result.skipped = fmt::format("the specification leaves it open{}", note);
+  } else if (value.verdict == ValueVerdict::AsBaseline) {
+    result.skipped = fmt::format("as the baseline: {}{}", metrics ? told(*metrics) : "not comparable", note);
   } else if (value.verdict != ValueVerdict::Match && value.verdict != ValueVerdict::Explained) {
     result.failure = fmt::format("{}: {}{}", name(value.verdict), metrics ? told(*metrics) : "not comparable", note);
     if (value.cause) result.failure += fmt::format("; {} ({})", value.cause->text, value.cause->id);

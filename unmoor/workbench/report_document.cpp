@@ -16,7 +16,7 @@ using nlohmann::json;
 constexpr const char* align_keys[] = {
     "reference",       "target",          "verdict",          "fallback_nodes", "outputs", "values",
     "first_divergent", "first_nonfinite", "nonfinite_origin", "atol",           "rtol",    "atol_scaled_by_rms",
-    "hidden",          "without_noise",   "floor_ms", "planes_left_out"};
+    "hidden",          "without_noise",   "floor_ms",        "planes_left_out",  "baseline", "bisection"};
 constexpr const char* bench_keys[] = {"runs", "ratios", "warnings"};
 constexpr const char* doctor_keys[] = {"devices", "engines", "pairs", "libraries"};
 
@@ -159,6 +159,10 @@ void add_align_columns(json& page) {
   }
   align["single"] = column_of(align, index, "single", "rel_l2");
   align["entire"] = column_of(align, index, "entire", "rel_l2");
+  if (!text(align, "baseline").empty()) {
+    align["baseline_entire"] = column_of(align, index, "baseline_entire", "rel_l2");
+    align[std::string("baseline_") + far_key] = column_of(align, index, "baseline_entire", far_key);
+  }
   align["metrics"] = {"kernel alone", "whole run"};
   align[far_key] = column_of(align, index, "single", far_key);
   align[std::string(far_key) + "_entire"] = column_of(align, index, "entire", far_key);

@@ -54,14 +54,18 @@ Words align_words(const json& align) {
   }
   const bool fine = text(align, "verdict") != "differ";
   const std::string first = text(align, "first_divergent");
+  const std::string baseline = text(align, "baseline");
+  const auto is_shared = [](const json* value) { return text(*value, "verdict") == "as-baseline"; };
+  const bool shared = std::ranges::any_of(items(align, "values"), is_shared) || std::ranges::any_of(items(align, "outputs"), is_shared);
   Words words;
-  words.answer = fine            ? fmt::format("Yes: every kernel that could be checked alone, and every output, agrees with {}.",
+  words.answer = fine && shared  ? fmt::format("Yes: what is off is off by as much on the baseline {}.", baseline)
+                 : fine          ? fmt::format("Yes: every kernel that could be checked alone, and every output, agrees with {}.",
                                                text(align, "reference"))
                  : first.empty() ? std::string("No: outputs differ.")
                                  : fmt::format("No: they first part at '{}'.", first);
   words.value = broken ? "NaN or shape" : fmt::format("{:.1e}", worst);
   words.label = "error of the outputs, relative";
-  words.note = fine ? "explained by rounding" : "more than rounding";
+  words.note = fine && shared ? "as the baseline" : fine ? "explained by rounding" : "more than rounding";
   words.state = fine ? "ok" : "bad";
   return words;
 }

@@ -7,6 +7,7 @@ import { rowLabel } from '../graphchart';
 import type { Page } from '../page';
 import { table } from '../table';
 import { fill, say, W } from '../words';
+import { bisection } from './bisection';
 import { causes } from './cause';
 import { growth } from './growth';
 
@@ -56,8 +57,8 @@ function heat(page: Page): HTMLElement | null {
   });
 }
 
-export const verdictKind: Record<string, string> = { match: 'ok', explained: 'ok', suspicious: 'warn', differ: 'bad', undefined: 'warn', hidden: 'none' };
-const severity = ['hidden', 'match', 'explained', 'undefined', 'suspicious', 'differ'];
+export const verdictKind: Record<string, string> = { match: 'ok', explained: 'ok', suspicious: 'warn', differ: 'bad', undefined: 'warn', 'as-baseline': 'warn', hidden: 'none' };
+const severity = ['hidden', 'match', 'explained', 'undefined', 'as-baseline', 'suspicious', 'differ'];
 
 function layers(page: Page): HTMLElement | null {
   const values = records(page.doc.align?.values);
@@ -90,5 +91,5 @@ function layers(page: Page): HTMLElement | null {
 
 export function align(page: Page): (HTMLElement | null)[] {
   if (!page.doc.align) return [];
-  return [causes(page), growth(page), heat(page), layers(page)];
+  return [bisection(page), causes(page), growth(page), heat(page), layers(page)];
 }

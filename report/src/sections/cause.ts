@@ -18,7 +18,7 @@ interface Row {
 
 const shownRows = 10;
 const green = 3; // Up to here rounding explains the rest.
-const severity = ['explained', 'undefined', 'suspicious', 'differ'];
+const severity = ['explained', 'undefined', 'as-baseline', 'suspicious', 'differ'];
 
 const excessOf = (value: Value): number | null => num(value.single?.excess_e) ?? num(value.entire?.excess_e);
 const worst = (value: number | null) => (value === null ? -1 : Number.isNaN(value) ? Infinity : value);

@@ -137,7 +137,7 @@ export function growth(page: Page): HTMLElement | null {
   const judged = limits.single !== null;
   const entireTimes = limits.kind === 'excess' ? W.axis_entire_excess : W.axis_entire_over;
   if (!graph.size || !(entire || single)) return null;
-  const baseline = relative ? null : take(align.baseline_entire);
+  const baseline = !relative ? take(align.baseline_entire) : limits.kind === 'excess' ? take(align.baseline_excess) : take(align.baseline_over);
   const above = entire ? panel(relative ? entireTimes : W.axis_entire, [entire, baseline ?? [], low ?? [], high ?? []], relative ? [0.1, limits.fine] : [], 18, 140, relative) : null;
   const top = above ? 186 : 14;
   const below = single ? panel(!judged ? W.axis_single : limits.kind === 'excess' ? W.axis_excess : W.axis_over, [single], judged ? [0.1, limits.bad] : [], top, 100, judged) : null;
@@ -169,6 +169,7 @@ export function growth(page: Page): HTMLElement | null {
   };
   const tip = (i: number): TipRow[] => [
     ...(entire ? [[relative ? entireTimes : W.axis_entire, relative ? times(entire[i]) : digits(entire[i])] as TipRow] : []),
+    ...(baseline ? [[W.key_baseline, relative ? times(baseline[i]) : digits(baseline[i])] as TipRow] : []),
     ...(floor ? [[W.floor, `${digits(low![i])} – ${digits(high![i])}`] as TipRow] : []),
     ...(single ? [[!judged ? W.axis_single : limits.kind === 'excess' ? W.axis_excess : W.axis_over, judged ? times(single[i]) : digits(single[i])] as TipRow] : []),
   ];

@@ -77,19 +77,22 @@ Excess excess(std::span<const double> exact, std::span<const double> spread, std
   return result;
 }
 
+ExcessLimits explained_limits(DType stored) {
+  return stored == DType::F16 || stored == DType::BF16 ? ExcessLimits{1, 5} : ExcessLimits{3, 16};
+}
+
 Explained explained(const Excess& excess, DType stored, bool winograd) {
-  struct Limits {
-    double e, p, far_e, far_p;
-  };
   const bool narrow = stored == DType::F16 || stored == DType::BF16;
-  const Limits limits = narrow ? Limits{1, 5, 1.5, 8} : Limits{3, 16, 5, 30};
+  const ExcessLimits limits = explained_limits(stored);
+  const ExcessLimits far = narrow ? ExcessLimits{1.5, 8} : ExcessLimits{5, 30};
   if (excess.mask_is_off) return Explained::No;
   if (excess.e <= limits.e && excess.p <= (winograd && !narrow ? 100 : limits.p)) return Explained::Yes;
-  return excess.e > limits.far_e || excess.p > limits.far_p ? Explained::No : Explained::Suspicious;
+  return excess.e > far.e || excess.p > far.p ? Explained::No : Explained::Suspicious;
 }
 
 bool explained_after_run(const Excess& excess, bool winograd) {
-  return !excess.mask_is_off && excess.e <= 3 && excess.p <= (winograd ? 100 : 20);
+  const ExcessLimits limits = explained_after_run_limits;
+  return !excess.mask_is_off && excess.e <= limits.e && excess.p <= (winograd ? 100 : limits.p);
 }
 
 bool is_plain_rounding(std::span<const double> exact, std::span<const double> actual, DType stored) {

@@ -22,6 +22,14 @@ struct Excess {
 
 enum class Explained { Yes, Suspicious, No };
 
+// Up to here rounding explains a kernel's error; a run's, of every dtype.
+struct ExcessLimits {
+  double e = 0;
+  double p = 0;
+};
+ExcessLimits explained_limits(DType stored);
+constexpr ExcessLimits explained_after_run_limits{3, 20};
+
 // `spread` by element. Sizes are equal.
 Excess excess(std::span<const double> exact, std::span<const double> spread, std::span<const double> actual, DType stored);
 // Whether an error is what rounding does. `winograd`: a convolution that Winograd's F(4×4, 3×3) may compute.
