@@ -4,6 +4,7 @@
   bench/export_models.py                     all, into bench/models/NAME-EXPORTER/model.onnx
   bench/export_models.py --by dynamo         all, by one exporter: what bench/compare.py needs
   bench/export_models.py gpt2 --to FOLDER    one, to another folder
+  bench/export_models.py bert_base --pt2     also model.pt2, PyTorch's own export of the same net
 
 Each folder also gets inputs.npz and expected.npz: what ONNX Runtime answers for these inputs. An export that fails, or whose answers are not
 PyTorch's, leaves no folder, is named with its reason at the end, and makes the exit status 1. Needs the packages of
@@ -113,13 +114,23 @@ def record(folder, sample):
     return worst, float(np.std(answers[0]))
 
 
-def make(name, sample, exporter, folder):
+def save_program(sample, path):
+    try:
+        with torch.no_grad():
+            torch.export.save(torch.export.export(sample.net, tuple(sample.inputs.values())), str(path))
+    except Exception as error:  # As above.
+        raise ExportError(f"model.pt2: {type(error).__name__}: {error}")
+
+
+def make(sample, exporter, folder, pt2):
     """One export with all that belongs to it; a line that says what it is."""
     shutil.rmtree(folder, ignore_errors=True)
     folder.mkdir(parents=True)
     try:
         export(sample, exporter, folder / "model.onnx")
         error, spread = record(folder, sample)
+        if pt2:
+            save_program(sample, folder / "model.pt2")
     except ExportError:
         shutil.rmtree(folder)
         raise
@@ -133,6 +144,7 @@ def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", metavar="MODEL", help=f"of {' '.join(MODELS)} (default: all)")
     parser.add_argument("--by", choices=EXPORTERS, help="one exporter (default: both)")
+    parser.add_argument("--pt2", action="store_true", help="writes model.pt2 besides")
     parser.add_argument("--to", type=pathlib.Path, default=ROOT / "bench" / "models")
     options = parser.parse_args()
     for name in options.models:
@@ -145,7 +157,7 @@ def main():
         sample.net.eval()
         for exporter in [options.by] if options.by else EXPORTERS:
             try:
-                print(make(name, sample, exporter, options.to / f"{name}-{exporter}"), flush=True)
+                print(make(sample, exporter, options.to / f"{name}-{exporter}", options.pt2), flush=True)
             except ExportError as error:
                 failed.append(f"{name} by {exporter} failed: {error}")
                 print(failed[-1], file=sys.stderr, flush=True)

@@ -141,6 +141,19 @@ class Classification(Task):
             self.assertEqual(result.status, 2, result)
             self.assertIn("'x_out' float32[5,10]", result.err)
 
+    def test_a_label_that_is_no_class_is_told(self):
+        self.sample(40, x=np.eye(10, dtype=np.float32)[:1], label=np.array([10]))
+        result = unmoor("align", self.same, "--reference", "cpu", "--target", "cpu", "--data", self.data, "--task", "classification")
+        self.assertEqual(result.status, 2, result)
+        self.assertIn("the label 10 is none of the 10 classes", result.err)
+
+    def test_scores_without_a_margin_are_no_reason_to_stop(self):
+        self.sample(40, x=np.full((2, 10), np.nan, np.float32), label=np.zeros(2, np.int64))
+        self.sample(41, x=np.full((2, 10), np.inf, np.float32), label=np.zeros(2, np.int64))
+        found = self.run_task(self.same, "classification", "outputs['x_out'][:, 7] = 99", status=1)
+        self.assertEqual(found["samples"], 42)
+        self.assertTrue(all(each["margin"] is not None for each in found["flipped"]))
+
     def test_it_fits_a_terminal_and_a_file_for_integration(self):
         result = unmoor("align", self.same, "--reference", "cpu", "--target", self.engine("outputs['x_out'] *= -1"), "--data", self.data, "--task", "classification",
                         "--junit", self.folder / "out.xml")
@@ -166,6 +179,14 @@ class OtherTasks(Task):
         self.assertLess(moved["by_name"]["IoU of those that match"]["between"], 0.9)
         dropped = self.run_task(same, "detection", "outputs['scores_out'] -= 0.1", status=0)
         self.assertGreater(dropped["flips"], 0, "those that fell below the score that counts")
+
+    def test_boxes_of_two_classes_at_one_place_are_matched_by_class_and_each_once(self):
+        same = self.model(boxes=(FLOAT, ["n", 4]), scores=(FLOAT, ["n"]), classes=(INT64, ["n"]))
+        self.sample(0, boxes=np.array([[0, 0, 10, 10]] * 2 + [[0, 0, 10, 9]], np.float32), scores=np.array([0.9, 0.8, 0.7], np.float32), classes=np.array([2, 5, 5]))
+        kept = self.run_task(same, "detection", "outputs.update({name: array[::-1].copy() for name, array in outputs.items()})")
+        self.assertEqual((kept["flips"], kept["by_name"]["boxes that match"]["between"]), (0, 1))
+        lost = self.run_task(same, "detection", "outputs.update({name: array[:2] for name, array in outputs.items()})", status=1)
+        self.assertAlmostEqual(lost["by_name"]["boxes that match"]["between"], 2 / 3, places=4)
 
     def test_mean_average_precision_is_that_of_coco(self):
         """Two classes; one right box, one too many above it: precision 1/2 at every recall for class 0, 1 for class 1."""
@@ -203,6 +224,12 @@ class OtherTasks(Task):
         self.assertAlmostEqual(found["by_name"]["mean absolute error"]["reference"], 0.5, places=4)
         self.assertAlmostEqual(found["by_name"]["mean absolute error"]["difference"], -0.25 / 8, places=4)
 
+    def test_equal_infinities_are_no_error(self):
+        same = self.model(x=(FLOAT, ["n"]))
+        self.sample(0, x=np.array([1, np.inf, -np.inf], np.float32))
+        found = self.run_task(same, "regression", "outputs['x_out'][0] += 0.25")
+        self.assertAlmostEqual(found["by_name"]["largest error"]["between"], 0.25)
+
     def test_embedding(self):
         same = self.model(x=(FLOAT, [1, 16]))
         for i in range(20):
@@ -226,6 +253,13 @@ class OtherTasks(Task):
         bad = self.run_task(same, "generation", "outputs['logits_out'][0, 3] = -outputs['logits_out'][0, 3]", "--task-output", "logits_out", status=1)
         self.assertEqual(bad["by_name"]["tokens until one differs, least"]["between"], 3)
         self.assertGreater(bad["by_name"]["perplexity"]["difference"], 0.5)
+
+    def test_tokens_without_scores_have_no_margins_to_tell_of(self):
+        same = self.model(tokens=(INT64, [1, 6]))
+        self.sample(0, tokens=np.arange(6)[None])
+        bad = self.run_task(same, "generation", "outputs['tokens_out'][0, 4] = 9", status=1)
+        self.assertAlmostEqual(bad["by_name"]["token agreement"]["between"], 5 / 6, places=4)
+        self.assertEqual((bad["answers"], bad["flips"]), (0, 0))
 
 
 if __name__ == "__main__":

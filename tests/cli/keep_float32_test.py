@@ -1,4 +1,5 @@
 """What to keep in float32 in a model of 16 bits: the curve of `align`, and `--keep-float32`, which applies it."""
+import os
 import sys
 import unittest
 from pathlib import Path
@@ -47,6 +48,19 @@ class KeepFloat32(ProgramTest):
                     self.assertLess(abs(each["applied"] - each["predicted"]), 0.1, (target, part, found["outputs"]))
                     self.assertGreater(each["sum_over_whole"], 0.8)
                     self.assertLess(each["sum_over_whole"], 1.25)
+                    self.assertTrue(1 <= each["effective"] <= each["elements"])
+
+    def test_every_kernel_of_a_16_bit_model_runs_alone(self):
+        """The cpu device runs them in float32 between two conversions, which are steps of their own."""
+        for extra in ([], ["--no-fuse"]):
+            found = self.run_tool("align", self.model, *extra)
+            self.assertEqual([each["name"] for each in found["values"] if each["verdict"] not in ("match", "explained")], [])
+            self.assertTrue(all(each["single"] for each in found["values"]))
+
+    def test_an_engine_that_keeps_16_bit_values_in_float32_on_the_way_is_no_reason_for_a_finding(self):
+        os.environ.setdefault("UNMOOR_PYTHON", sys.executable)
+        found = self.run_tool("align", self.model, "--reference", "ort:cpu")
+        self.assertEqual([each["name"] for each in found["values"] if each["verdict"] in ("suspicious", "differ")], [])
 
     def test_the_curve_falls_from_the_largest_share_to_what_stays(self):
         found = self.curve()

@@ -117,7 +117,7 @@ struct Drift {
   }
   // True while it is what rounding to normal numbers of the dtype does; not if they overflowed, or fell among the subnormal ones.
   bool is_fine(DType dtype) const {
-    const double half_unit = dtype == DType::F64 ? 0x1p-53 : dtype == DType::F32 ? 0x1p-24 : dtype == DType::F16 ? 0x1p-11 : 0x1p-8;
+    const double half_unit = dtype == DType::F64 ? 0x1p-53 : 0x1p-24;
     return std::isfinite(error) && error <= 4 * half_unit * half_unit * exact;
   }
 };
@@ -137,7 +137,7 @@ Drift scale_weights(const Kernels& kernels, std::span<const T> from, std::span<T
   return drift;
 }
 
-// Empty if the dtype cannot hold them.
+// Empty if the dtype cannot hold them: of 16 bits exactly, else as well as rounding lets it.
 std::optional<Tensor> scaled_weights(const Node& conv, const Tensor& weights, const std::vector<double>& scale, Side side) {
   Tensor result(weights.type());
   const Kernels kernels = kernels_of(conv, weights.shape());
@@ -152,7 +152,9 @@ std::optional<Tensor> scaled_weights(const Node& conv, const Tensor& weights, co
   Drift drift;
   const auto held = doubles(result);
   for (size_t i = 0; i < scaled.size(); ++i) drift.add(scaled[i], held[i]);
-  return drift.is_fine(weights.dtype()) ? std::optional(result) : std::nullopt;
+  // Of 16 bits each rounding counts as much as that of a result.
+  const bool is_fine = weights.dtype() == DType::F64 ? drift.is_fine(DType::F64) : drift.error == 0;
+  return is_fine ? std::optional(result) : std::nullopt;
 }
 
 // Empty if it was finite and no longer is.

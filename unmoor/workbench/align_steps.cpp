@@ -90,7 +90,14 @@ std::vector<StepInfo> AlignSteps::steps_between(const std::set<std::string>& vis
 }
 
 void AlignSteps::plan(const std::set<std::string>& comparable) {
-  steps_ = setting_.own_values ? steps_between(comparable) : setting_.target.steps();
+  if (setting_.own_values) {
+    steps_ = steps_between(comparable);
+  } else {
+    groups_.emplace(setting_.target, [&](const std::string& name) {
+      return comparable.contains(name) || setting_.graph == nullptr || setting_.graph->find(name);
+    });
+    steps_ = groups_->steps();
+  }
   choose_wanted();
   for (size_t i = 0; i < steps_.size(); ++i) {
     const StepInfo& step = steps_[i];
@@ -165,7 +172,7 @@ void AlignSteps::run(Waiting& waiting) {
   if (const auto given = given_for(step)) {
     const auto shown = setting_.own_values ? held_.find(step.outputs[0]) : held_.end();
     if (!setting_.own_values)
-      judge(waiting.step, *given, setting_.target.run_step(waiting.step, *given));
+      judge(waiting.step, *given, groups_->run(waiting.step, *given));
     else if (shown != held_.end())
       judge(waiting.step, *given, std::vector<Data>{shown->second});
   }
@@ -215,6 +222,7 @@ void AlignSteps::judge(size_t number, const NamedData& given, std::span<const Da
   JudgeOptions judging = setting_.judging;
   judging.both_round = std::ranges::any_of(
       expected, [](const Data& each) { return each && dtype_of(each) != DType::F64 && is_float(dtype_of(each)); });
+  if (region && !exact) judging.rounded_inside = rounded_inside(*setting_.graph, *region);
   std::vector<Judgement> judged = judge_kernel(!region ? nullptr : wide ? &*wide : &*region, step.op, expected, found, judging);
   if (region) judge_raised(step, given, places, expected, found, judging, judged);
   for (size_t i = 0; i < judged.size() && setting_.options.baseline != nullptr; ++i) {
@@ -222,7 +230,7 @@ void AlignSteps::judge(size_t number, const NamedData& given, std::span<const Da
   }
   if (region) {
     AlignFindings::RunStep run_again;
-    if (!setting_.own_values) run_again = [&](const NamedData& other) { return chosen(setting_.target.run_step(number, other), places); };
+    if (!setting_.own_values) run_again = [&](const NamedData& other) { return chosen(groups_->run(number, other), places); };
     findings().look({step, given, *region, found, run_again}, judged);
   }
   draw_errors(expected, found, judged);
@@ -231,6 +239,25 @@ void AlignSteps::judge(size_t number, const NamedData& given, std::span<const Da
     if (judged[i].verdict != ValueVerdict::Hidden) judgements_[step.outputs[places[i]]] = std::move(judged[i]);
   }
   floor_ms_ += std::chrono::duration<double, std::milli>(std::chrono::steady_clock::now() - start).count();
+}
+
+// What a reference that is not exact rounds to 16 bits between a region's nodes: it shows these values.
+std::map<size_t, DType> AlignSteps::rounded_inside(const ModelGraph& graph, const Region& region) {
+  if (!reference_types_) {
+    reference_types_.emplace();
+    for (const ValueInfo& info : setting_.reference.values()) {
+      if (const auto* const type = std::get_if<TensorType>(&info.type)) (*reference_types_)[info.name] = type->dtype;
+    }
+  }
+  std::map<size_t, DType> rounded;
+  for (const NodeId id : region.nodes) {
+    for (const ValueId output : region.graph->node(id).outputs) {
+      if (output == no_value || std::ranges::find(region.wanted, output) != region.wanted.end()) continue;
+      const auto shown = reference_types_->find(graph.name_of(output));
+      if (shown != reference_types_->end() && (shown->second == DType::F16 || shown->second == DType::BF16)) rounded[Graph::index(output)] = shown->second;
+    }
+  }
+  return rounded;
 }
 
 AlignFindings& AlignSteps::findings() {
@@ -249,7 +276,9 @@ void AlignSteps::judge_raised(const StepInfo& step, const NamedData& given, cons
   for (const size_t place : places) wanted.push_back(step.outputs[place]);
   const auto region = findings().raised().region(wanted, given);
   if (!region) return;
-  std::vector<Judgement> others = judge_kernel(&*region, step.op, expected, found, judging);
+  JudgeOptions raised = judging;
+  if (!judging.rounded_inside.empty()) raised.rounded_inside = rounded_inside(findings().raised(), *region);
+  std::vector<Judgement> others = judge_kernel(&*region, step.op, expected, found, raised);
   for (size_t i = 0; i < judged.size(); ++i) {
     if (is_off(judged[i]) && others[i].verdict == ValueVerdict::Explained) judged[i] = std::move(others[i]);
   }

@@ -4,6 +4,7 @@
 #include <set>
 
 #include "unmoor/workbench/align_findings.h"
+#include "unmoor/workbench/step_groups.h"
 
 namespace unmoor {
 
@@ -57,16 +58,19 @@ class AlignSteps {
                     std::vector<Judgement>& judged);
   // Draws the errors of what is off, of the first few values.
   void draw_errors(std::span<const Data> expected, std::span<const Data> found, std::vector<Judgement>& judged);
+  std::map<size_t, DType> rounded_inside(const ModelGraph& graph, const Region& region);
   AlignFindings& findings();
   std::vector<Data> expected_for(const StepInfo& step, const NamedData& given);
   void release(const std::string& name);
 
   Setting setting_;
+  std::optional<StepGroups> groups_;  // Of a target that has kernels.
   std::vector<StepInfo> steps_;
   std::vector<Waiting> waiting_;
   std::map<std::string, std::vector<size_t>, std::less<>> waits_on_;  // Name: indices into waiting_.
   std::map<std::string, size_t, std::less<>> uses_;
   NamedData held_;
+  std::optional<std::map<std::string, DType, std::less<>>> reference_types_;  // Of the values that it shows.
   std::set<std::string> wanted_nodes_;
   std::map<std::string, std::pair<size_t, StepInfo>, std::less<>> reference_steps_;  // By first output.
   std::map<std::string, Judgement, std::less<>> judgements_;

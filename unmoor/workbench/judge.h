@@ -35,9 +35,11 @@ struct Judgement {
 
 struct JudgeOptions {
   std::optional<Tolerance> tolerance = std::nullopt;  // The user's: decides alone.
-  bool both_round = false;                            // The exact values were rounded too: spreads are √2 wider.
+  bool both_round = false;  // The exact values were rounded too: spreads are √2 wider.
+  std::map<size_t, DType> rounded_inside = {};  // With it: values of the region, by index, that were then rounded to 16 bits.
   bool winograd = false;      // After a run: a convolution that Winograd's form may compute is just before the value.
   bool places = false;        // After a run: integers are places that an operator chose, not steps.
+  bool steps = false;         // After a run: a node that rounds on purpose is just before the value.
   bool always_floor = false;  // Also where an error is too small to need one.
   uint64_t seed = 0;
 };

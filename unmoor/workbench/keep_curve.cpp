@@ -55,6 +55,27 @@ Squares squares_between(const Data& a, const Data& b) {
   return result;
 }
 
+// Adds (a−b)² to the sums, element by element.
+void add_squares(const Data& a, const Data& b, std::vector<double>& sums) {
+  const auto x = doubles(a.tensor());
+  const auto y = doubles(b.tensor());
+  for (size_t i = 0; i < std::min({x.size(), y.size(), sums.size()}); ++i) {
+    const double d = x[i] - y[i];
+    if (std::isfinite(d)) sums[i] += d * d;
+  }
+}
+
+// Over how many elements a sum is spread: all of them where they are equal, 1 where one holds it.
+double spread_over(const std::vector<double>& numbers) {
+  double sum = 0;
+  double squares = 0;
+  for (const double x : numbers) {
+    sum += x;
+    squares += x * x;
+  }
+  return squares > 0 ? sum * sum / squares : 0;
+}
+
 // One step of the target: the values that it shows, and what it does to them.
 struct Unit {
   std::string node, op;
@@ -83,10 +104,11 @@ class CurveMaker {
     const NamedData outputs = target_.run(inputs_, &shown);
     target_values_ = std::move(shown.found);
     make_units(shown.order);
+    target_values_.clear();
     measure_outputs(outputs);
     for (size_t i = 0; i < units_.size(); ++i) {
       if (progress_) progress_("errors of single nodes", i, units_.size());
-      if (!units_[i].moved.empty()) add_point(units_[i]);
+      if (!units_[i].moved.empty()) add_point(i);
     }
     finish();
     return std::move(curve_);
@@ -120,7 +142,9 @@ class CurveMaker {
   void make_units(const std::vector<ValueInfo>& order) {
     std::map<std::string, size_t> by_node;
     bool narrow = false;
+    size_t done = 0;
     for (const ValueInfo& info : order) {
+      if (progress_) progress_("what each step adds", done++, order.size());
       if (!exact_.contains(info.name) || !walk_.maker(info.name)) continue;
       const auto [found, fresh] = by_node.try_emplace(info.node.empty() ? "value " + info.name : "node " + info.node, units_.size());
       if (fresh) units_.push_back({info.node, info.op, {}, {}, {}, {}, false});
@@ -150,8 +174,11 @@ class CurveMaker {
     unit.narrow = unit.narrow || is_narrow(actual.dtype());
     NamedData given;
     for (const std::string& read : part.reads) {
-      const auto found = target_values_.find(read);
-      given[read] = found == target_values_.end() ? inputs_.at(read) : found->second;
+      const auto shown = target_values_.find(read);
+      const auto input = inputs_.find(read);
+      if (shown == target_values_.end() && input == inputs_.end())
+        fail(ErrorKind::Unsupported, "'", name, "' is made of '", read, "', which ", target_.name(), " does not show: what it adds to the error cannot be told");
+      given[read] = shown != target_values_.end() ? shown->second : input->second;
     }
     const Data made = walk_.run(part, given).at(name);
     if (made.tensor().shape() != actual.shape() || exact_.at(name).tensor().shape() != actual.shape())
@@ -181,63 +208,116 @@ class CurveMaker {
       const Squares squares = squares_between(found->second, exact->second);
       if (squares.sum == 0) continue;
       curve_.exact[place.name] = exact->second;
-      curve_.outputs.push_back({place.name, squares.count, std::sqrt(squares.mean())});
+      KeepCurve::Output output;
+      output.name = place.name;
+      output.elements = squares.count;
+      output.error = std::sqrt(squares.mean());
+      curve_.outputs.push_back(std::move(output));
       kept_places_.push_back(place);
+      wanted_.insert(place.key);
+      by_element_.emplace_back(exact->second.tensor().elements());
     }
     if (curve_.outputs.empty()) fail(ErrorKind::Unsupported, "no output of ", target_.name(), " differs from float32: nothing needs to be kept");
-    variance_.resize(kept_places_.size());
   }
 
   // All that has to be listed so that the result of this one stays in float32 as far as anything else rounds it: what is behind
   // it and makes no error of its own. `values` gets what these give.
-  NodeNames with_followers(const Unit& unit, std::set<std::string>& values) const {
-    NodeNames nodes = unit.nodes;
-    values.insert(unit.values.begin(), unit.values.end());
-    for (const Unit& next : units_) {  // In order of the run.
-      const bool reads = std::ranges::any_of(next.reads, [&](const std::string& read) { return values.contains(read); });
-      if (&next == &unit || !reads || !next.narrow || !next.moved.empty()) continue;
+  NodeNames with_followers(size_t at, std::set<std::string>& values) const {
+    NodeNames nodes = units_[at].nodes;
+    values.insert(units_[at].values.begin(), units_[at].values.end());
+    for (size_t i = at + 1; i < units_.size(); ++i) {  // In order of the run.
+      const Unit& next = units_[i];
+      if (!next.narrow || !next.moved.empty() || !reads_any(next, values)) continue;
       nodes.insert(next.nodes.begin(), next.nodes.end());
       values.insert(next.values.begin(), next.values.end());
     }
     return nodes;
   }
 
-  void add_point(const Unit& unit) {
-    const NamedData carried = walk_.carried(unit.moved, exact_);
-    std::set<std::string> values;
-    KeepCurve::Point point{unit.node, unit.op, {}, 0, std::vector<double>(kept_places_.size()), 1};
-    const NodeNames nodes = with_followers(unit, values);
-    point.nodes.assign(nodes.begin(), nodes.end());
-    for (size_t o = 0; o < kept_places_.size(); ++o) {
-      const auto found = carried.find(kept_places_[o].key);
-      if (found == carried.end()) continue;
-      const double square = squares_between(found->second, exact_.at(kept_places_[o].key)).mean();
-      variance_[o] += square;
-      const bool rounded_anyway = kept_places_[o].narrow && values.contains(kept_places_[o].key);
-      if (!rounded_anyway) point.by_output[o] = square;
-    }
-    curve_.points.push_back(std::move(point));
+  static bool reads_any(const Unit& unit, const std::set<std::string>& values) {
+    return std::ranges::any_of(unit.reads, [&](const std::string& read) { return values.contains(read); });
   }
 
+  void add_point(size_t at) {
+    const Unit& unit = units_[at];
+    const StepWalk::Carried carried = walk_.carried(unit.moved, exact_, wanted_);
+    std::set<std::string> values;
+    Contribution found;
+    const NodeNames nodes = with_followers(at, values);
+    found.point = {unit.node, unit.op, {nodes.begin(), nodes.end()}, 0, {}, {}, 1};
+    for (size_t o = 0; o < kept_places_.size(); ++o) {
+      const OutputPlace& place = kept_places_[o];
+      const auto changed = carried.values.find(place.key);
+      const double square = changed == carried.values.end() ? 0 : squares_between(changed->second, exact_.at(place.key)).mean();
+      const bool rounded_anyway = place.narrow && values.contains(place.key);
+      found.all.push_back(square);
+      found.stays.push_back(rounded_anyway ? square : 0);
+      if (changed != carried.values.end()) add_squares(changed->second, exact_.at(place.key), by_element_[o]);
+    }
+    for (const Unit& each : units_) found.is_ahead.push_back(reads_any(each, carried.names));
+    found.unit = at;
+    contributions_.push_back(std::move(found));
+  }
+
+  // Shares, and the points in order of them.
   void finish() {
     const auto count = static_cast<double>(kept_places_.size());
-    for (KeepCurve::Point& point : curve_.points) {
+    for (size_t o = 0; o < kept_places_.size(); ++o) {
+      double sum = 0;
+      for (const Contribution& each : contributions_) sum += each.all[o];
+      sums_.push_back(sum);
+      curve_.outputs[o].sum_over_whole = std::sqrt(sum) / curve_.outputs[o].error;
+      curve_.outputs[o].effective = spread_over(by_element_[o]);
+    }
+    for (Contribution& each : contributions_) {
       for (size_t o = 0; o < kept_places_.size(); ++o) {
-        if (variance_[o] > 0) point.by_output[o] /= variance_[o];
-        point.share += point.by_output[o] / count;
+        each.point.by_output.push_back(sums_[o] > 0 ? (each.all[o] - each.stays[o]) / sums_[o] : 0);
+        each.point.share += each.point.by_output[o] / count;
       }
     }
-    std::erase_if(curve_.points, [](const KeepCurve::Point& point) { return point.share <= 1e-9; });
-    std::ranges::stable_sort(curve_.points, std::greater<>(), &KeepCurve::Point::share);
-    double kept = 0;
-    for (KeepCurve::Point& point : curve_.points) {
-      kept += point.share;
-      point.left = std::sqrt(std::max(0.0, 1 - kept));
+    std::ranges::stable_sort(contributions_, std::greater<>(), [](const Contribution& each) { return each.point.share; });
+    predict();
+    for (Contribution& each : contributions_) {
+      if (each.point.share > 1e-9) curve_.points.push_back(std::move(each.point));
     }
     curve_.unavoidable = curve_.points.empty() ? 1 : curve_.points.back().left;
-    for (size_t o = 0; o < kept_places_.size(); ++o)
-      curve_.outputs[o].sum_over_whole = std::sqrt(variance_[o]) / curve_.outputs[o].error;
   }
+
+  // What is left with more and more points kept. An estimate never rises: a kept point makes nothing worse.
+  void predict() {
+    std::vector<bool> redrawn(units_.size());
+    std::vector<double> before(kept_places_.size(), 1);
+    for (size_t kept = 0; kept < contributions_.size(); ++kept) {
+      check_stop();
+      for (size_t i = 0; i < units_.size(); ++i) redrawn[i] = redrawn[i] || contributions_[kept].is_ahead[i];
+      double squares = 0;
+      for (size_t o = 0; o < kept_places_.size(); ++o) {
+        before[o] = std::min(before[o], left_of(o, kept, redrawn));
+        squares += before[o] * before[o];
+      }
+      contributions_[kept].point.left_by_output = before;
+      contributions_[kept].point.left = std::sqrt(squares / static_cast<double>(before.size()));
+    }
+  }
+
+  double left_of(size_t o, size_t last_kept, const std::vector<bool>& redrawn) const {
+    const double whole = curve_.outputs[o].error * curve_.outputs[o].error;
+    double left = 0;
+    for (size_t i = 0; i < contributions_.size(); ++i) {
+      const double expected = i <= last_kept ? contributions_[i].stays[o] : contributions_[i].all[o];
+      if (expected > 0) left += redrawn[contributions_[i].unit] ? expected / whole : expected / sums_[o];
+    }
+    return std::sqrt(left);
+  }
+
+  // What the error of one unit comes to.
+  struct Contribution {
+    KeepCurve::Point point;
+    size_t unit = 0;
+    std::vector<double> all;     // Mean square, by output.
+    std::vector<double> stays;   // Of it what stays if the unit is kept: an output of 16 bits is rounded anyway.
+    std::vector<bool> is_ahead;  // By unit: it reads what the error changes.
+  };
 
   ModelRunner& wide_;
   Runner& target_;
@@ -248,7 +328,10 @@ class CurveMaker {
   NamedData target_values_;
   std::vector<OutputPlace> places_, kept_places_;
   std::vector<Unit> units_;
-  std::vector<double> variance_;  // By output: Σ of what single nodes add to its mean square error.
+  std::set<std::string> wanted_;  // Keys of outputs.
+  std::vector<Contribution> contributions_;
+  std::vector<std::vector<double>> by_element_;  // By output: Σ of squares of what single units add.
+  std::vector<double> sums_;                     // By output: Σ of mean squares.
   KeepCurve curve_;
 };
 
@@ -257,11 +340,7 @@ class CurveMaker {
 void KeepCurve::choose(double part) {
   chosen = 0;
   while (chosen < points.size() && (chosen == 0 || points[chosen - 1].left > part)) ++chosen;
-  for (size_t o = 0; o < outputs.size(); ++o) {
-    double kept = 0;
-    for (size_t i = 0; i < chosen; ++i) kept += points[i].by_output[o];
-    outputs[o].predicted = std::sqrt(std::max(0.0, 1 - kept));
-  }
+  for (size_t o = 0; o < outputs.size(); ++o) outputs[o].predicted = chosen == 0 ? 1 : points[chosen - 1].left_by_output[o];
 }
 
 void KeepCurve::set_applied(const NamedData& kept) {

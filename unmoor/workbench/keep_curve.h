@@ -11,8 +11,8 @@ namespace unmoor {
 
 // How the error of a model's outputs falls as nodes are kept in float32, in a target that stores 16-bit values. Each node's own
 // error (what the target gives, less what float32 makes of the target's own inputs to it) is added alone to an exact run and
-// carried to the outputs, where contributions of different nodes add up as variances: the error left with some of them kept is
-// √(1 − Σ shares) of the whole.
+// carried to the outputs, where contributions of different nodes add up as variances. What is kept changes what steps behind it
+// round, so that their errors are drawn anew: of these the expected size counts, of all others their part of the error that was.
 struct KeepCurve {
   // One step of the target that rounds.
   struct Point {
@@ -21,11 +21,13 @@ struct KeepCurve {
     std::vector<std::string> nodes;  // To be listed: all that the step stands for, and those behind it that only pass its result on.
     double share = 0;                // Of the outputs' mean square error, that goes with it: mean over outputs.
     std::vector<double> by_output;   // The same for each of `outputs`.
-    double left = 1;                 // Error with this point and all before it kept, as a part of the whole.
+    std::vector<double> left_by_output;  // Expected error of each with this point and all before it kept, as a part of the whole.
+    double left = 1;                     // Their root mean square.
   };
   struct Output {
     std::string name;
     size_t elements = 0;
+    double effective = 0;       // Over so many of them the expected error is spread: (Σ v)²/Σ v², v its mean square in an element.
     double error = 0;           // Root mean square of the target's run, against float32.
     double sum_over_whole = 0;  // √(Σ contributions) / error: 1 where they simply add up.
     double predicted = 1;       // With the chosen points kept, as a part of the whole.

@@ -37,8 +37,10 @@ std::string doubt_of(const KeepCurve::Output& output) {
   if (output.applied < 0 || std::fabs(output.applied - output.predicted) <= prediction_limit) return "";
   const std::string off = fmt::format("'{}' was predicted to come to {} and came to {}: ", shortened(output.name, 30), part_text(output.predicted),
                                       part_text(output.applied));
-  if (output.elements < enough_elements)
-    return fmt::format("{}{} tell little, an error of {} elements or more is predicted", off, counted(output.elements, "element"), enough_elements);
+  if (output.effective < enough_elements) {
+    return fmt::format("{}its error is spread over about {:.0f} of {}; less than {} are a draw or two, and tell little", off, output.effective,
+                       counted(output.elements, "element"), enough_elements);
+  }
   return fmt::format("{}single errors come to {} of the whole, so they do not simply add up here", off, part_text(output.sum_over_whole));
 }
 
@@ -53,6 +55,7 @@ json KeepCurve::to_json() const {
   for (const Output& output : outputs) {
     told.push_back({{"name", output.name},
                     {"elements", output.elements},
+                    {"effective", measured(output.effective)},
                     {"rmse", measured(output.error)},
                     {"sum_over_whole", measured(output.sum_over_whole)},
                     {"predicted", measured(output.predicted)},

@@ -165,10 +165,10 @@ void add_legitimate(std::vector<Plant>& list) {
   list.push_back({"the sign of a zero that was computed", "rest", false, numbers([](Numbers& values) {
                     for (double& x : values) x = x == 0 ? -x : x;
                   })});
-  list.push_back({"another index of an equal value", "places", false, last_of_equal, as_kernel});
+  list.push_back({"another index of an equal value", "places", false, last_of_equal});
   list.push_back({"one of a hundred quantised numbers a step off", "steps", false, numbers([](Numbers& values) {
                     for (size_t i = 0; i < values.size(); i += 100) values[i] += values[i] < 255 ? 1 : 0;
-                  }), as_kernel});
+                  })});
 }
 
 }  // namespace

@@ -56,6 +56,9 @@ TensorType type_from(const json& from) {
   const auto is_size = [](const json& each) { return each.is_number_unsigned() && each.get<uint64_t>() < (uint64_t{1} << 40); };
   if (!known || shape == from.end() || !shape->is_array() || !std::ranges::all_of(*shape, is_size))
     fail(ErrorKind::InvalidModel, "statistics lack a dtype and a shape");
+  double elements = 1;
+  for (const auto& each : *shape) elements *= each.get<double>();
+  if (elements >= 0x1p60) fail(ErrorKind::InvalidModel, "statistics are of a shape with ", elements, " elements, which no memory holds");
   return {*known, Shape(shape->get<std::vector<int64_t>>())};
 }
 

@@ -36,6 +36,14 @@ StepWalk::StepWalk(ModelRunner& runner, const NamedData& inputs) : runner_(runne
       if (!output.empty()) makers_[output] = i;
     }
   }
+  std::map<std::string, size_t> last;
+  for (size_t i = 0; i < steps_.size(); ++i) {
+    for (const auto* names : {&steps_[i].inputs, &steps_[i].outputs}) {
+      for (const std::string& name : *names) last[name] = i;
+    }
+  }
+  ended_.resize(steps_.size());
+  for (const auto& [name, step] : last) ended_[step].push_back(name);
 }
 
 std::optional<size_t> StepWalk::maker(const std::string& value) const {
@@ -106,18 +114,23 @@ NamedData StepWalk::run(const Part& part, const NamedData& given) {
   return values;
 }
 
-NamedData StepWalk::carried(const NamedData& changed, const NamedData& exact) {
-  NamedData values = changed;
+StepWalk::Carried StepWalk::carried(const NamedData& changed, const NamedData& exact, const std::set<std::string>& wanted) {
+  Carried result{changed, {}};
+  for (const auto& [name, data] : changed) result.names.insert(name);
   for (size_t i = 0; i < steps_.size(); ++i) {
-    const bool reads = std::ranges::any_of(steps_[i].inputs, [&](const std::string& name) { return values.contains(name); });
-    if (!reads) continue;
-    std::vector<Data> made = run_step(i, values, exact);
+    const bool reads = std::ranges::any_of(steps_[i].inputs, [&](const std::string& name) { return result.values.contains(name); });
+    std::vector<Data> made = reads ? run_step(i, result.values, exact) : std::vector<Data>();
     for (size_t k = 0; k < made.size(); ++k) {
       const std::string& name = steps_[i].outputs[k];
-      if (!name.empty() && !changed.contains(name) && !same_bits(made[k], exact.at(name))) values[name] = std::move(made[k]);
+      if (name.empty() || changed.contains(name) || same_bits(made[k], exact.at(name))) continue;
+      result.values[name] = std::move(made[k]);
+      result.names.insert(name);
+    }
+    for (const std::string& name : ended_[i]) {
+      if (!wanted.contains(name)) result.values.erase(name);
     }
   }
-  return values;
+  return result;
 }
 
 }  // namespace unmoor

@@ -34,8 +34,13 @@ class StepWalk {
   // The values that a part makes. 16-bit values given are converted to float32 where the step reads that.
   NamedData run(const Part& part, const NamedData& given);
 
-  // What becomes of a run whose values are `exact` when some are changed: those that differ then, the changed ones included.
-  NamedData carried(const NamedData& changed, const NamedData& exact);
+  // What becomes of a run whose values are `exact` when some are changed.
+  struct Carried {
+    NamedData values;            // Of those that were wanted the ones that differ then.
+    std::set<std::string> names;  // All that differ, the changed ones included.
+  };
+  // Values are let go after their last use.
+  Carried carried(const NamedData& changed, const NamedData& exact, const std::set<std::string>& wanted);
 
  private:
   std::vector<Data> run_step(size_t step, const NamedData& first, const NamedData& second);
@@ -44,6 +49,7 @@ class StepWalk {
   const NamedData& inputs_;
   std::vector<StepInfo> steps_;
   std::map<std::string, size_t, std::less<>> makers_;
+  std::vector<std::vector<std::string>> ended_;  // By step: values that no later one reads.
 };
 
 }  // namespace unmoor

@@ -46,6 +46,24 @@ TEST(FuseScale, folds_constants_per_channel_in_a_row) {
   EXPECT_EQ(only_node(optimized_and_checked(s.done({y}))).op, "Conv");
 }
 
+Tensor in_half(const Tensor& wide) {
+  Tensor result(TensorType{DType::F16, wide.shape()});
+  store(result, std::span<const double>(doubles(wide)));
+  return result;
+}
+
+// In 16 bits a weight that is rounded anew is off by as much as a result that is.
+TEST(FuseScale, of_16_bits_weights_are_scaled_only_if_they_stay_exact) {
+  for (const float scale : {0.5F, 0.3F}) {
+    Sketch s;
+    const ValueId x = s.input("x", {1, 3, 7}, DType::F16);
+    const ValueId conv = s.node("Conv", {x, s.constant(in_half(random_tensor({DType::F32, {5, 3, 3}}, 3)))});
+    const ValueId y = s.node("Mul", {conv, s.constant(in_half(Tensor::scalar<float>(scale)))});
+    const size_t nodes = optimized(with_shapes(s.done({y}), {}), {}).nodes().size();
+    EXPECT_EQ(nodes, scale == 0.5F ? 1U : 2U);
+  }
+}
+
 TEST(FuseScale, leaves_constants_along_other_axes) {
   Sketch s;
   const ValueId x = s.input("x", {1, 3, 7});

@@ -76,6 +76,27 @@ Tensor product(const Tensor& a, const Tensor& b) {
 
 Tensor as_float(const Tensor& tensor) { return stored(tensor, DType::F32); }
 
+// ONNX Runtime computes a sum of float16 values in float32, and of its own values before they were rounded: it leaves out a Cast
+// and the one back.
+TEST(Judge, a_16_bit_reference_may_use_its_values_before_they_are_rounded) {
+  const Tensor a = normal({4000}, 5);
+  Tensor b = normal({4000}, 6, 0.05);
+  for (size_t i = 0; i < 4000; ++i) b.writable_span<float>()[i] -= a.span<float>()[i];
+  const Alone sum("Add", {stored(a, DType::F16), stored(b, DType::F16)});
+  Tensor unrounded(a.type());
+  for (size_t i = 0; i < 4000; ++i) unrounded.writable_span<float>()[i] = a.span<float>()[i] + b.span<float>()[i];
+  const std::vector<Data> reference{stored(unrounded, DType::F16)};
+  const JudgeOptions both{.both_round = true};
+  const auto judged = [&](const Tensor& actual) { return judge_kernel(&sum.region, "Add", reference, std::vector<Data>{actual}, both).at(0); };
+  const Tensor honest = stored(sum.exact[0].tensor(), DType::F16);
+  EXPECT_EQ(judged(honest).verdict, ValueVerdict::Explained) << judged(honest).note;
+  Tensor wrong(honest.type());
+  auto values = doubles(honest);
+  for (double& value : values) value *= 1.05;
+  store(wrong, std::span<const double>(values));
+  EXPECT_EQ(judged(wrong).verdict, ValueVerdict::Differ);
+}
+
 TEST(Judge, a_sequential_float_product_is_explained_and_one_of_rounded_inputs_is_not) {
   const Tensor a = normal({24, 512}, 1);
   const Tensor b = normal({512, 32}, 2);

@@ -84,6 +84,9 @@ TEST(Statistics, broken_ones_are_refused) {
     broken[key] = nlohmann::json::object();
     EXPECT_THROW((void)statistics_from(broken), Error) << key;
   }
+  nlohmann::json vast = whole;
+  vast["shape"] = std::vector<int64_t>(3, int64_t{1} << 39);
+  EXPECT_THROW((void)statistics_from(vast), Error);
 }
 
 }  // namespace

@@ -34,10 +34,9 @@ std::vector<Sampled> inputs_of(const Graph& graph, const Node& node, const std::
   return in;
 }
 
-// Runs the region's nodes by `run(node, inputs)`, each value let go after its last use.
+// Runs the region's nodes by `run(node, inputs)` on `values`, each let go after its last use.
 template <class Run>
-std::vector<Sampled> run_region(const Region& region, Run&& run) {
-  std::vector<Sampled> values = given_values(region);
+std::vector<Sampled> run_region(const Region& region, std::vector<Sampled> values, Run&& run) {
   std::vector<uint32_t> uses(values.size());
   for (const NodeId id : region.nodes) {
     for (const ValueId input : region.graph->node(id).inputs) {
@@ -90,7 +89,7 @@ bool quantises(const Region& region) {
 }
 
 std::vector<Data> exact_results(const Region& region) {
-  const std::vector<Sampled> made = run_region(region, [](const Node& node, const std::vector<Sampled>& in) {
+  const std::vector<Sampled> made = run_region(region, given_values(region), [](const Node& node, const std::vector<Sampled>& in) {
     std::vector<Data> data;
     for (const Sampled& each : in) data.push_back(each.exact);
     std::vector<Sampled> out;
@@ -112,8 +111,18 @@ std::vector<Sampled> noise_runs(const Region& region, std::span<const DType> sto
     noise.copies = few ? 8 : 4;
   }
   NoiseSampler sampler(noise);
-  std::vector<Sampled> made =
-      run_region(region, [&sampler](const Node& node, const std::vector<Sampled>& in) { return sampler.run(node, in); });
+  std::vector<Sampled> values = given_values(region);
+  for (const auto& [id, data] : region.given) {
+    if (options.given_unrounded && data.is_tensor()) sampler.unround(values[Graph::index(id)], data.tensor().dtype());
+  }
+  std::vector<Sampled> made = run_region(region, std::move(values), [&](const Node& node, const std::vector<Sampled>& in) {
+    std::vector<Sampled> out = sampler.run(node, in);
+    for (size_t i = 0; i < node.outputs.size() && i < out.size() && !options.inside.empty(); ++i) {
+      const auto rounded = node.outputs[i] == no_value ? options.inside.end() : options.inside.find(Graph::index(node.outputs[i]));
+      if (rounded != options.inside.end()) sampler.store(out[i], rounded->second);
+    }
+    return out;
+  });
   if (moves_bits(region)) return made;
   for (size_t i = 0; i < made.size() && i < stored.size(); ++i) sampler.store(made[i], stored[i]);
   return made;

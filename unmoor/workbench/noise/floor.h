@@ -1,5 +1,6 @@
 #pragma once
 
+#include <map>
 #include <optional>
 
 #include "unmoor/workbench/noise/sampler.h"
@@ -18,6 +19,10 @@ struct FloorOptions {
   DType step = DType::F32;  // What the operator computes in. Results are rounded to what is stored besides.
   size_t copies = 0;        // 0: 4 noise runs, or 8 where an output has under 1000 elements.
   uint64_t seed = 0;
+  // Of a run that shows 16-bit values, and may use them as they were before they were rounded, as ONNX Runtime does where a node
+  // computes in float32: such values that are given are moved (NoiseSampler::unround). What it rounds inside of the region, by index.
+  bool given_unrounded = false;
+  std::map<size_t, DType> inside = {};
 };
 
 // How far honest rounding carries one output from its exact values.

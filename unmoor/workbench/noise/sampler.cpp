@@ -4,6 +4,7 @@
 #include <array>
 #include <cmath>
 #include <limits>
+#include <numbers>
 #include <utility>
 
 #include "unmoor/base/error.h"
@@ -190,6 +191,15 @@ void NoiseSampler::store(Sampled& value, DType stored) {
     return;  // On the grid already.
   perturb(value,
           [rounded = FastRounding(grid)](double x, const NoiseRandom& random, size_t i) { return rounded(x, random.bits(i)); });
+}
+
+void NoiseSampler::unround(Sampled& value, DType stored) {
+  if (stored != DType::F16 && stored != DType::BF16) return;
+  const Grid grid = grid_of(stored);
+  perturb(value, [&grid](double x, const NoiseRandom& random, size_t i) {
+    const double half_step = std::ldexp(1.0, std::max(std::ilogb(x), grid.lowest_exponent) - grid.digits);
+    return x == 0 ? x : x + std::numbers::sqrt2 * half_step * random.around(i);
+  });
 }
 
 std::vector<Sampled> NoiseSampler::run_copies(const Node& node, std::span<const Sampled> in) const {

@@ -30,6 +30,9 @@ class NoiseSampler {
   std::vector<Sampled> run(const Node& node, std::span<const Sampled> in);
   // Rounds floating values to what is stored, in every copy. The exact one stays.
   void store(Sampled& value, DType stored);
+  // Of 16-bit values: what may have been rounded to them, evenly around each but zero, with the variance of stochastic rounding, a
+  // sixth of a step's square.
+  void unround(Sampled& value, DType stored);
   void round(Sampled& value);  // Floating values, as after a step.
   const NoiseOptions& options() const { return options_; }
 

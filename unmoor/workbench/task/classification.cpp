@@ -36,6 +36,8 @@ class Classification : public TaskMetric {
       agree_.add(a[0] == b[0] ? 1 : 0);
       agree_top_.add(std::ranges::is_permutation(a, b) ? 1 : 0);
       if (!labels) continue;
+      if ((*labels)[i] < 0 || static_cast<size_t>((*labels)[i]) >= ours.classes)
+        fail(ErrorKind::InvalidArgument, "the label ", (*labels)[i], " is none of the ", ours.classes, " classes that '", output_, "' scores, which count from 0");
       const auto right = static_cast<size_t>((*labels)[i]);
       right_[0].add(a[0] == right ? 1 : 0);
       right_[1].add(b[0] == right ? 1 : 0);

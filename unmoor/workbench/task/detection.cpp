@@ -1,6 +1,7 @@
 #include <algorithm>
 #include <cmath>
 #include <iterator>
+#include <optional>
 
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
@@ -115,25 +116,38 @@ class Detection : public TaskMetric {
     return result;
   }
 
-  // Boxes of the reference that are sure: the target's nearest of the same class.
+  // The box that overlaps most, by half or more, of those not taken; of this class only, if one is given.
+  static size_t nearest(const Box& box, const std::vector<Box>& among, const std::vector<bool>& taken, std::optional<int64_t> label) {
+    size_t found = among.size();
+    double most = 0.5;
+    for (size_t i = 0; i < among.size(); ++i) {
+      if (taken[i] || (label && among[i].label != *label)) continue;
+      const double overlap = overlap_of(box, among[i]);
+      if (overlap < most || (found < among.size() && overlap == most)) continue;
+      most = overlap;
+      found = i;
+    }
+    return found;
+  }
+
+  // Boxes of the reference that are sure: the target's nearest of the same class, each met once; else what is there of another.
   void match(const std::string& sample, size_t image, const std::vector<Box>& ours, const std::vector<Box>& theirs, TaskResult& result) {
+    std::vector<bool> taken(theirs.size());
     for (const Box& box : ours) {
       if (box.score < sure) continue;
-      const Box* nearest = nullptr;
-      for (const Box& other : theirs) {
-        if (nearest == nullptr || overlap_of(box, other) > overlap_of(box, *nearest)) nearest = &other;
-      }
-      const double overlap = nearest == nullptr ? 0 : overlap_of(box, *nearest);
-      const bool there = overlap >= 0.5;
-      const bool same = there && nearest->label == box.label && nearest->score >= sure;
+      size_t at = nearest(box, theirs, taken, box.label);
+      if (at == theirs.size()) at = nearest(box, theirs, taken, std::nullopt);
+      const Box* const met = at == theirs.size() ? nullptr : &theirs[at];
+      const bool same = met != nullptr && met->label == box.label && met->score >= sure;
+      if (same) taken[at] = true;
       ++result.answers;
       result.margins.add(box.score - sure);
       matched_.add(same ? 1 : 0);
-      if (there) overlap_.add(overlap);
+      if (met != nullptr) overlap_.add(overlap_of(box, *met));
       if (same) continue;
       // It fell below the score that counts, or is of another class.
-      TaskFlip flip{sample, image, static_cast<size_t>(std::max<int64_t>(box.label, 0)), there ? static_cast<size_t>(std::max<int64_t>(nearest->label, 0)) : 0,
-                    box.score - sure, there ? std::fabs(box.score - nearest->score) : 0};
+      TaskFlip flip{sample, image, static_cast<size_t>(std::max<int64_t>(box.label, 0)), met != nullptr ? static_cast<size_t>(std::max<int64_t>(met->label, 0)) : 0,
+                    box.score - sure, met != nullptr ? std::fabs(box.score - met->score) : 0};
       result.add_flip(std::move(flip));
     }
   }

@@ -23,7 +23,7 @@ class Regression : public TaskMetric {
     const auto label = label_of(sample, expected.size());
     for (size_t i = 0; i < expected.size(); ++i) {
       ++result.answers;
-      const double error = std::fabs(actual[i] - expected[i]);
+      const double error = actual[i] == expected[i] ? 0 : std::fabs(actual[i] - expected[i]);  // Of equal infinities it would be NaN.
       if (!(error <= largest_) && !std::isnan(largest_)) largest_ = error;
       mean_.add(error);
       if (label.empty()) continue;

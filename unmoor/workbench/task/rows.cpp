@@ -44,7 +44,8 @@ void count_flips(const std::string& sample, const Rows& reference, const Rows& t
     const size_t from = reference.best(i);
     const size_t to = target.best(i);
     const auto top = reference.best_of(i, 2);
-    const double margin = reference.row(i)[top[0]] - reference.row(i)[top.back()];
+    const double apart = reference.row(i)[top[0]] - reference.row(i)[top.back()];
+    const double margin = std::isnan(apart) ? 0 : apart;  // Of NaN, or of two infinities.
     ++result.answers;
     result.margins.add(margin);
     if (from == to) continue;

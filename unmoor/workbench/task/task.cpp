@@ -39,7 +39,8 @@ double error_of(const Data& expected, const Data& actual) {
     errors += (y[i] - x[i]) * (y[i] - x[i]);
     squares += x[i] * x[i];
   }
-  return errors == 0 ? 0 : std::sqrt(errors / std::max(squares, std::numeric_limits<double>::min()));
+  const double relative = errors == 0 ? 0 : std::sqrt(errors / std::max(squares, std::numeric_limits<double>::min()));
+  return std::isnan(relative) ? other : relative;  // Squares of float64 may overflow.
 }
 
 double largest_error(const NamedData& reference, const NamedData& target) {
