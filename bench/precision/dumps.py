@@ -77,15 +77,15 @@ def run_openvino(model, inputs):
         return None
 
 
-def align(unmoor, model, inputs, values=None, engine=None):
-    """What align says of a dump of `values`, or of an engine in a Python file."""
+def align(unmoor, model, inputs, values=None, target=None, settings=()):
+    """What align says of a dump of `values`, or of a device or an engine."""
     with tempfile.TemporaryDirectory() as folder:
         folder = Path(folder)
-        if engine is None:
+        if target is None:
             dump(folder / "dump", values)
-        target = folder / "dump" if engine is None else f"py:{engine}"
+            target = folder / "dump"
         np.savez(folder / "inputs.npz", **inputs)
-        done = subprocess.run([unmoor, "align", model, "--target", target, "-i", folder / "inputs.npz", "--no-causes", "--json", "--python", sys.executable],
+        done = subprocess.run([unmoor, "align", model, "--target", target, "-i", folder / "inputs.npz", "--no-causes", "--json", "--python", sys.executable, *settings],
                               capture_output=True, check=False)
     found = json.loads(done.stdout)
     if "values" not in found:
@@ -195,11 +195,11 @@ def legitimate(unmoor, path, model, inputs, counts):
     everything = showing_all(model)
     runs = {"ONNX Runtime, plain": run(everything, inputs), "ONNX Runtime, 2 threads": run(everything, inputs, threads=2),
             "ONNX Runtime, optimized": run(everything, inputs, optimized=True, threads=2), "OpenVINO": run_openvino(everything, inputs)}
+    found_of = {name: align(unmoor, path, inputs, values)["values"] for name, values in runs.items() if values is not None}
+    found_of["cpu device"] = align(unmoor, path, inputs, target="cpu")["values"]
+    found_of["cpu device, 1 thread, exact"] = align(unmoor, path, inputs, target="cpu", settings=("--exact", "--threads", "1"))["values"]
     judged, worst = None, collections.defaultdict(float)
-    for name, values in runs.items():
-        if values is None:
-            continue
-        found = align(unmoor, path, inputs, values)["values"]
+    for name, found in found_of.items():
         judged = judged or {value["name"]: value for value in found if value["single"]}
         for value in found:
             row = {"model": Path(path).stem, "op": value["op"], "name": value["name"]}
@@ -301,6 +301,6 @@ def blame(unmoor, path, model, inputs, nodes, judged, worst, counts):
         with tempfile.TemporaryDirectory() as folder:
             engine = Path(folder) / "engine.py"
             engine.write_text(ENGINE.format(paths=[str(Path(__file__).parent)], name=name, kind=kind))
-            found = align(unmoor, path, inputs, values) if how == "dump" else align(unmoor, path, inputs, engine=engine)
+            found = align(unmoor, path, inputs, values) if how == "dump" else align(unmoor, path, inputs, target=f"py:{engine}")
         first = next((value["name"] for value in found["values"] if value["single"] and is_flagged(value)), None)
         counts["guilty"][how].append({"model": Path(path).stem, "op": node.op_type, "name": name, "kind": kind, "first": first, "right": first == name})

@@ -9,6 +9,7 @@
 #include "unmoor/backends/cpu/cpu.h"
 #include "unmoor/base/error.h"
 #include "unmoor/base/file.h"
+#include "unmoor/base/heap.h"
 #include "unmoor/workbench/align.h"
 #include "unmoor/workbench/baseline.h"
 #include "unmoor/workbench/dump.h"
@@ -154,6 +155,7 @@ std::string folder_for_findings(const Options& options) {
 }  // namespace
 
 Outcome align_command(const Options& options, nlohmann::json& result) {
+  keep_freed_memory();
   if (!options.data.empty()) return align_task_command(options, result);
   if (has_statistics(options)) return align_statistics_command(options, result);
   check_keep(options);

@@ -3,10 +3,12 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <sstream>
 
 #include "cli/command.h"
 #include "cli/lab.h"
+#include "unmoor/backends/cpu/cpu.h"
 #include "unmoor/base/error.h"
 #include "unmoor/formats/npy.h"
 #include "unmoor/tensor/convert.h"
@@ -164,6 +166,12 @@ Outcome run_command(const Options& options, json& result) {
     fail(ErrorKind::InvalidArgument, options.devices[0], " does not say where its nodes run: --explain, --kernels, --node and --op are for Unmoor's devices");
   }
   const std::shared_ptr<Runner> runner = lab.runner(options.devices[0], lab.plan_options());  // Shared with the outcome.
+  // The plain loops are for checking others; whoever runs a model in them need not wait for them.
+  const bool in_reference = !is_engine(options.devices[0]) && parse_device(options.devices[0]).backend == "reference";
+  const size_t threads = options.threads > 0 ? options.threads : usable_threads();
+  std::optional<Float64Help> help;
+  std::optional<Float64Scope> scope;
+  if (in_reference) scope.emplace(help.emplace(float64_help(std::make_shared<ThreadPool>(threads))));
   std::unique_ptr<DumpWriter> dump;
   if (!options.dump.empty()) {
     (void)runner->plan();  // A refusal leaves no folder.

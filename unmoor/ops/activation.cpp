@@ -5,6 +5,7 @@
 #include "unmoor/ops/activate.h"
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/numeric.h"
+#include "unmoor/ops/real.h"
 
 namespace unmoor {
 
@@ -21,11 +22,9 @@ Op activation(std::string name, std::string summary, double flop, Rounding round
   op.inputs = {required("X", float_types())};
   op.outputs = {required("Y", float_types())};
   op.infer = like_first;
-  op.reference = [make = std::move(make)](const OpCall& call, std::span<const Data> in, Outputs& out) {
+  op.reference = [make = std::move(make), flop](const OpCall& call, std::span<const Data> in, Outputs& out) {
     const std::function<double(double)> function = make(call);
-    std::vector<double> values = doubles(in[0].tensor());
-    for (double& value : values) value = function(value);
-    put(call, out, 0, std::span<const double>(values));
+    map_reals(in[0].tensor(), out.allocate(0, call.output(0)), flop, function);
   };
   op.cost = cost_per_output(flop);
   op.rounding = rounding;
@@ -46,6 +45,7 @@ void add_linear_ones(OpSet& ops) {
   relu.reference = [](const OpCall& call, std::span<const Data> in, Outputs& out) {
     Tensor& result = out.allocate(0, call.output(0));
     with_lane(result.dtype(), [&](auto lane) {
+      if constexpr (std::is_same_v<decltype(lane), double>) return map_reals(in[0].tensor(), result, 1, [](double x) { return x < 0 ? 0 : x; });
       std::vector<decltype(lane)> values = read_as<decltype(lane)>(in[0].tensor());
       for (auto& value : values) value = value < 0 ? 0 : value;
       write_as<decltype(lane)>(result, values);

@@ -2,6 +2,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/tensor/convert.h"
+#include "unmoor/tensor/unset.h"
 
 namespace unmoor {
 namespace {
@@ -55,9 +56,7 @@ Tensor result_by(const OpCall& call, const std::string& op, const std::vector<Te
 }
 
 Tensor as_float64(const Tensor& tensor) {
-  Tensor result(TensorType{DType::F64, tensor.shape()});
-  store(result, std::span<const double>(doubles(tensor)));
-  return result;
+  return float64_tensor(tensor);
 }
 
 }  // namespace unmoor

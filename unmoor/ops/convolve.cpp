@@ -80,12 +80,21 @@ Cost convolution_cost(const OpCall& call, size_t x, size_t w) {
 }
 
 void add_bias(std::vector<double>& y, const std::vector<double>& bias, size_t plane) {
-  for (size_t i = 0; !bias.empty() && i < y.size(); ++i) y[i] += bias[i / plane % bias.size()];
+  for (size_t first = 0; !bias.empty() && first < y.size(); first += plane) {
+    const double more = bias[first / plane % bias.size()];
+    for (size_t i = first; i < first + plane; ++i) y[i] += more;
+  }
 }
 
 std::vector<double> convolved(const OpCall& call, std::span<const Data> in) {
   const Convolution convolution = convolution_of(call, canonical(call, in[0].tensor().shape()), in[1].tensor().shape());
-  std::vector<double> y = convolve(convolution, read_canonical<double>(call, in[0].tensor()), doubles(in[1].tensor()));
+  const RealInput w(in[1].tensor());
+  std::vector<double> y;
+  if (channels_last(call)) {
+    y = convolve(convolution, read_canonical<double>(call, in[0].tensor()).data(), w.data());
+  } else {
+    y = convolve(convolution, RealInput(in[0].tensor()).data(), w.data());
+  }
   add_bias(y, doubles_at(in, 2), static_cast<size_t>(Shape(convolution.window.output).elements()));
   return y;
 }

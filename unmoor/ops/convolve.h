@@ -1,6 +1,6 @@
 #pragma once
 
-#include "unmoor/ops/product.h"
+#include "unmoor/ops/real.h"
 #include "unmoor/ops/window.h"
 
 namespace unmoor {
@@ -35,7 +35,7 @@ std::vector<double> convolved(const OpCall& call, std::span<const Data> in);
 
 // The sums of products without bias: x [N, C, …], w [M, C/group, …] to [N, M, …].
 template <class T>
-std::vector<T> convolve(const Convolution& convolution, const std::vector<T>& x, const std::vector<T>& w);
+std::vector<T> convolve(const Convolution& convolution, const T* x, const T* w);
 
 // Offsets into an input plane, or -1 in the padding, of one tap at a run of output positions.
 class TapOffsets {
@@ -51,8 +51,34 @@ class TapOffsets {
   std::vector<int64_t> offsets_;
 };
 
+// Whether every output position reads the input at its own place alone, so that nothing has to be unfolded.
+inline bool is_pointwise(const Window& window) {
+  const auto all = [](const std::vector<int64_t>& values, int64_t wanted) {
+    return std::all_of(values.begin(), values.end(), [wanted](int64_t value) { return value == wanted; });
+  };
+  return window.input == window.output && all(window.kernel, 1) && all(window.strides, 1) && all(window.begin, 0);
+}
+
+// Unfolds the input under the window: columns[c·taps + tap][i] at the output positions that `offsets` are of.
 template <class T>
-std::vector<T> convolve(const Convolution& convolution, const std::vector<T>& x, const std::vector<T>& w) {
+void unfold(const Window& window, const T* x, size_t inputs, TapOffsets& offsets, size_t count, T* columns) {
+  const auto plane = static_cast<size_t>(Shape(window.input).elements());
+  const auto taps = static_cast<size_t>(Shape(window.kernel).elements());
+  std::vector<int64_t> kernel_index(window.rank());
+  for (size_t tap = 0; tap < taps; ++tap, advance(kernel_index, window.kernel)) {
+    const std::vector<int64_t>& from = offsets.at(kernel_index);
+    side_by_side_ranges(inputs, static_cast<double>(count), [&](size_t begin, size_t end) {
+      for (size_t c = begin; c < end; ++c) {
+        T* const column = columns + (c * taps + tap) * count;
+        const T* const channel = x + c * plane;
+        for (size_t i = 0; i < count; ++i) column[i] = from[i] < 0 ? T{0} : channel[from[i]];
+      }
+    });
+  }
+}
+
+template <class T>
+std::vector<T> convolve(const Convolution& convolution, const T* x, const T* w) {
   const Window& window = convolution.window;
   const auto size = [](int64_t value) { return static_cast<size_t>(value); };
   const size_t plane = size(Shape(window.input).elements());
@@ -65,27 +91,22 @@ std::vector<T> convolve(const Convolution& convolution, const std::vector<T>& x,
   const size_t depth = inputs * taps;
   std::vector<T> y(batch * group * outputs * positions);
   if (y.empty() || depth == 0) return y;
-  // Columns of unfolded input, a chunk of positions at a time: at most about eight million numbers.
-  const size_t chunk = std::max<size_t>(64, std::min<size_t>(positions, (size_t{1} << 23) / depth));
-  std::vector<T> columns(depth * std::min(chunk, positions));
-  std::vector<T> part(outputs * std::min(chunk, positions));
+  // Columns of unfolded input, a chunk of positions at a time: at most about a million numbers, which caches hold in part.
+  const size_t most = std::max<size_t>(64, std::min<size_t>(positions, (size_t{1} << 20) / depth));
+  const bool pointwise = is_pointwise(window);
+  const size_t chunk = pointwise ? positions : most;
+  std::vector<T> columns(pointwise ? 0 : depth * std::min(chunk, positions));
+  std::vector<T> part(chunk >= positions ? 0 : outputs * chunk);
   for (size_t first = 0; first < positions; first += chunk) {
     const size_t count = std::min(chunk, positions - first);
     TapOffsets offsets(window, static_cast<int64_t>(first), static_cast<int64_t>(count));
     for (size_t slice = 0; slice < batch * group; ++slice) {
-      const T* const source = x.data() + slice * inputs * plane;
-      std::vector<int64_t> kernel_index(window.rank());
-      for (size_t tap = 0; tap < taps; ++tap, advance(kernel_index, window.kernel)) {
-        const std::vector<int64_t>& from = offsets.at(kernel_index);
-        for (size_t c = 0; c < inputs; ++c) {
-          T* const column = &columns[(c * taps + tap) * count];
-          const T* const channel = source + c * plane;
-          for (size_t i = 0; i < count; ++i) column[i] = from[i] < 0 ? T{0} : channel[from[i]];
-        }
-      }
+      const T* const source = x + slice * inputs * plane;
+      if (!pointwise) unfold(window, source, inputs, offsets, count, columns.data());
       std::fill(part.begin(), part.end(), T{0});
-      add_product(w.data() + (slice % group) * outputs * depth, columns.data(), part.data(), outputs, count, depth);
-      for (size_t m = 0; m < outputs; ++m) {
+      T* const products = part.empty() ? &y[slice * outputs * positions] : part.data();
+      add_product(w + (slice % group) * outputs * depth, pointwise ? source : columns.data(), products, outputs, count, depth);
+      for (size_t m = 0; m < outputs && !part.empty(); ++m) {
         std::copy_n(&part[m * count], count, &y[(slice * outputs + m) * positions + first]);
       }
     }

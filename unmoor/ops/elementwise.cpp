@@ -191,6 +191,9 @@ void fold_reference(const OpCall& call, std::span<const Data> in, Outputs& out, 
   const Shape& shape = result.shape();
   with_lane(call.input(0).dtype, [&](auto lane) {
     using T = decltype(lane);
+    if constexpr (std::is_same_v<T, double>) {
+      if (in.size() == 2) return combine_reals(in[0].tensor(), in[1].tensor(), result, [&](double a, double b) { return finish(step(a, b), 2); });
+    }
     std::vector<T> values(result.elements());
     for (size_t k = 0; k < in.size(); ++k) {
       const std::vector<T> more = read_as<T>(in[k].tensor());

@@ -4,6 +4,7 @@
 
 #include "unmoor/ops/nan.h"
 #include "unmoor/ops/numeric.h"
+#include "unmoor/ops/real.h"
 
 namespace unmoor {
 
@@ -20,6 +21,10 @@ void binary_reference(const OpCall& call, std::span<const Data> in, Outputs& out
   const Shape& shape = result.shape();
   with_lane(call.input(0).dtype, [&](auto lane) {
     using T = decltype(lane);
+    if constexpr (std::is_same_v<T, double> && std::is_same_v<decltype(function(lane, lane)), double>) {
+      combine_reals(in[0].tensor(), in[1].tensor(), result, function);
+      return;
+    }
     const std::vector<T> a = read_as<T>(in[0].tensor());
     const std::vector<T> b = read_as<T>(in[1].tensor());
     using R = std::conditional_t<std::is_same_v<decltype(function(lane, lane)), bool>, int64_t, T>;

@@ -5,6 +5,7 @@
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/inverted_residual.h"
 #include "unmoor/ops/matrix.h"
+#include "unmoor/ops/real.h"
 
 namespace unmoor {
 
@@ -131,15 +132,17 @@ void fused_matmul_reference(const OpCall& call, std::span<const Data> in, Output
   const Tensor& a = in[0].tensor();
   const Tensor& b = in[1].tensor();
   Tensor& result = out.allocate(0, call.output(0));
-  std::vector<double> y = multiply(doubles(a), a.shape(), doubles(b), b.shape(), transposes(call));
+  const RealInput left(a), right(b);
+  std::vector<double> y(result.elements());
+  add_matrices(left.data(), a.shape(), right.data(), b.shape(), transposes(call), std::span<double>(y));
   const double alpha = call.real("alpha", 1);
   for (double& value : y) value *= alpha;
   for (const size_t i : {size_t{2}, size_t{3}}) {
     const Tensor* addend = tensor_at(in, i);
     if (addend == nullptr) continue;
-    const std::vector<double> more = doubles(*addend);
+    const RealInput more(*addend);
     walk<1>(result.shape(), {broadcast_strides(addend->shape(), result.shape())},
-            [&](size_t at, const std::array<int64_t, 1>& from) { y[at] += more[static_cast<size_t>(from[0])]; });
+            [&](size_t at, const std::array<int64_t, 1>& from) { y[at] += more.numbers()[static_cast<size_t>(from[0])]; });
   }
   activate(call, y);
   write_as<double>(result, y);

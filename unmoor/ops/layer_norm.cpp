@@ -3,6 +3,7 @@
 #include "unmoor/base/error.h"
 #include "unmoor/ops/normalize.h"
 #include "unmoor/ops/onnx_dtype.h"
+#include "unmoor/ops/real.h"
 
 namespace unmoor {
 
@@ -70,14 +71,18 @@ struct Statistics {
   std::vector<double> means, inverses;
 };
 Statistics normalize_rows(std::vector<double>& x, size_t length, double epsilon) {
-  Statistics found;
-  for (size_t row = 0; length > 0 && row < x.size(); row += length) {
-    const Moments moments = moments_of(std::span<const double>(x).subspan(row, length));
-    const double inverse = 1 / std::sqrt(moments.variance + epsilon);
-    for (size_t i = row; i < row + length; ++i) x[i] = (x[i] - moments.mean) * inverse;
-    found.means.push_back(moments.mean);
-    found.inverses.push_back(inverse);
-  }
+  const size_t rows = length == 0 ? 0 : x.size() / length;
+  Statistics found{std::vector<double>(rows), std::vector<double>(rows)};
+  side_by_side_ranges(rows, 4 * static_cast<double>(length), [&](size_t begin, size_t end) {
+    for (size_t row = begin; row < end; ++row) {
+      const auto line = std::span<double>(x).subspan(row * length, length);
+      const Moments moments = moments_of(line);
+      const double inverse = 1 / std::sqrt(moments.variance + epsilon);
+      for (double& each : line) each = (each - moments.mean) * inverse;
+      found.means[row] = moments.mean;
+      found.inverses[row] = inverse;
+    }
+  });
   return found;
 }
 

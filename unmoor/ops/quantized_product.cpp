@@ -152,7 +152,7 @@ std::vector<double> integer_sums(const OpCall& call, const Convolution& convolut
   const std::vector<double> zero = w_zero == nullptr ? std::vector<double>{0} : doubles(*w_zero);
   const size_t each = convolution.outputs == 0 ? 1 : weights.size() / static_cast<size_t>(convolution.outputs);
   for (size_t i = 0; i < weights.size(); ++i) weights[i] -= zero[zero.size() == 1 ? 0 : i / each];
-  return convolve(convolution, input, weights);
+  return convolve(convolution, input.data(), weights.data());
 }
 
 

@@ -7,7 +7,7 @@
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/formula.h"
 #include "unmoor/ops/nan.h"
-#include "unmoor/ops/numeric.h"
+#include "unmoor/ops/real.h"
 
 namespace unmoor {
 
@@ -101,10 +101,30 @@ T step(Kind kind, T so_far, T x) {
   }
 }
 
+// How many elements that lie side by side make each result; 0 if those of a result do not.
+size_t row_length(const Shape& shape, const std::vector<bool>& reduced) {
+  size_t axis = shape.rank();
+  while (axis > 0 && reduced[axis - 1]) --axis;
+  for (size_t i = 0; i < axis; ++i) {
+    if (reduced[i] && shape[i] != 1) return 0;
+  }
+  return static_cast<size_t>(shape.elements(axis, shape.rank()));
+}
+
 template <class T>
-std::vector<T> folded(Kind kind, DType dtype, const std::vector<T>& x, const Shape& shape, const std::vector<bool>& reduced) {
+std::vector<T> folded(Kind kind, DType dtype, std::span<const T> x, const Shape& shape, const std::vector<bool>& reduced) {
   const Shape kept = reduced_shape(shape, reduced, true);
   std::vector<T> result(static_cast<size_t>(kept.elements()), start<T>(kind, dtype));
+  if (const size_t length = row_length(shape, reduced); length > 0 && !x.empty()) {
+    side_by_side_ranges(result.size(), static_cast<double>(length), [&](size_t begin, size_t end) {
+      for (size_t row = begin; row < end; ++row) {
+        T so_far = result[row];
+        for (const T each : x.subspan(row * length, length)) so_far = step(kind, so_far, each);
+        result[row] = so_far;
+      }
+    });
+    return result;
+  }
   walk<1>(shape, {broadcast_strides(kept, shape)}, [&](size_t i, const std::array<int64_t, 1>& at) {
     T& so_far = result[static_cast<size_t>(at[0])];
     so_far = step(kind, so_far, x[i]);
@@ -120,19 +140,19 @@ double elements_per_result(const Shape& shape, const std::vector<bool>& reduced)
 
 // log Σ e^x, with the greatest x taken out so that nothing overflows.
 std::vector<double> log_sum_exp(std::vector<double> x, const Shape& shape, const std::vector<bool>& reduced) {
-  std::vector<double> top = folded(Kind::Max, DType::F64, x, shape, reduced);
+  std::vector<double> top = folded<double>(Kind::Max, DType::F64, x, shape, reduced);
   for (double& value : top) value = std::isinf(value) ? 0 : value;
   const Shape kept = reduced_shape(shape, reduced, true);
   walk<1>(shape, {broadcast_strides(kept, shape)},
           [&](size_t i, const std::array<int64_t, 1>& at) { x[i] = std::exp(x[i] - top[static_cast<size_t>(at[0])]); });
-  std::vector<double> sums = folded(Kind::Sum, DType::F64, x, shape, reduced);
+  std::vector<double> sums = folded<double>(Kind::Sum, DType::F64, x, shape, reduced);
   for (size_t i = 0; i < sums.size(); ++i) sums[i] = top[i] + std::log(sums[i]);
   return sums;
 }
 
 std::vector<double> in_double(Kind kind, const Tensor& data, const std::vector<bool>& reduced) {
   if (kind == Kind::LogSumExp) return log_sum_exp(doubles(data), data.shape(), reduced);
-  std::vector<double> result = folded(kind, DType::F64, doubles(data), data.shape(), reduced);
+  std::vector<double> result = folded<double>(kind, DType::F64, RealInput(data).numbers(), data.shape(), reduced);
   const double count = elements_per_result(data.shape(), reduced);
   for (double& value : result) {
     if (kind == Kind::Mean) value /= count;

@@ -194,7 +194,7 @@ void run_transpose(const OpCall& call, std::span<const Data> in, Outputs& out) {
   std::vector<int64_t> moved;
   for (const size_t axis : permutation_of(call, data.shape().rank())) moved.push_back(strides[axis]);
   const ElementCopy copy(data, result);
-  for_each_index(result.shape(), [&](int64_t i, const std::vector<int64_t>& index) { copy(place_of(index, moved), i); });
+  walk<1>(result.shape(), {moved}, [&](size_t i, const std::array<int64_t, 1>& from) { copy(from[0], static_cast<int64_t>(i)); });
 }
 
 std::vector<Type> infer_identity(const OpCall& call) {

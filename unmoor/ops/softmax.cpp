@@ -4,7 +4,7 @@
 
 #include "unmoor/ops/families.h"
 #include "unmoor/ops/formula.h"
-#include "unmoor/ops/numeric.h"
+#include "unmoor/ops/real.h"
 
 namespace unmoor {
 
@@ -15,17 +15,19 @@ template <class Rule>
 void by_line(const OpCall& call, std::span<const Data> in, Outputs& out, Rule rule) {
   const Tensor& input = in[0].tensor();
   const Split at = split_at(input.shape(), axis_of(call, input.shape(), call.integer("axis", -1)));
-  std::vector<double> x = doubles(input);
-  std::vector<double> line(x.empty() ? 0 : at.length);
-  for (size_t outer = 0; outer < at.outer; ++outer) {
-    for (size_t inner = 0; inner < at.inner; ++inner) {
-      double* const first = &x[outer * at.length * at.inner + inner];
-      for (size_t i = 0; i < at.length; ++i) line[i] = first[i * at.inner];
+  const RealInput x(input);
+  RealOutput y(out.allocate(0, call.output(0)));
+  constexpr double element_cost = 20;
+  side_by_side_ranges(at.outer * at.inner, element_cost * static_cast<double>(at.length), [&](size_t begin, size_t end) {
+    std::vector<double> line(at.length);
+    for (size_t number = begin; number < end; ++number) {
+      const size_t first = number / at.inner * at.length * at.inner + number % at.inner;
+      for (size_t i = 0; i < at.length; ++i) line[i] = x.numbers()[first + i * at.inner];
       rule(std::span<double>(line));
-      for (size_t i = 0; i < at.length; ++i) first[i * at.inner] = line[i];
+      for (size_t i = 0; i < at.length; ++i) y.numbers()[first + i * at.inner] = line[i];
     }
-  }
-  put(call, out, 0, std::span<const double>(x));
+  });
+  y.store();
 }
 
 // Replaces x by x - max and returns log Σ e^(x - max).

@@ -4,7 +4,7 @@
 
 #include "unmoor/ops/onnx_dtype.h"
 #include "unmoor/passes/pass.h"
-#include "unmoor/tensor/convert.h"
+#include "unmoor/tensor/unset.h"
 
 namespace unmoor {
 namespace {
@@ -28,9 +28,7 @@ std::shared_ptr<const Type> wide(const std::shared_ptr<const Type>& type) {
 
 Tensor wide(const Tensor& tensor) {
   if (!tensor || !is_widened(tensor.dtype())) return tensor;
-  Tensor result(TensorType{DType::F64, tensor.shape()});
-  store(result, doubles(tensor));
-  return result;
+  return float64_tensor(tensor);
 }
 
 Data wide(const Data& data) {

@@ -3,7 +3,9 @@
 #include <bit>
 #include <cmath>
 #include <cstring>
+#include <iterator>
 #include <limits>
+#include <optional>
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/memory.h"
@@ -212,18 +214,39 @@ double from_half(uint16_t bits) {
   return static_cast<double>((bits & 0x8000U) != 0 ? -size : size);
 }
 
-// The most frequent dtypes without a decision for each element. False: it is none of them.
-bool read_floats(DType dtype, const std::byte* at, std::vector<double>& to) {
-  const auto each = [&](auto&& read_one) {
-    for (size_t i = 0; i < to.size(); ++i) to[i] = read_one(i);
-    return true;
-  };
+// The numbers read_one(i) as a range: a vector made of it is filled as it is allocated, not zeroed before.
+template <class Read>
+struct Reading {
+  using iterator_category = std::random_access_iterator_tag;
+  using value_type = double;
+  using difference_type = std::ptrdiff_t;
+  using pointer = const double*;
+  using reference = double;
+
+  const Read* read_one;
+  size_t i;
+
+  double operator*() const { return (*read_one)(i); }
+  Reading& operator++() { return ++i, *this; }
+  Reading& operator+=(std::ptrdiff_t by) { return i += static_cast<size_t>(by), *this; }
+  std::ptrdiff_t operator-(const Reading& other) const { return static_cast<std::ptrdiff_t>(i) - static_cast<std::ptrdiff_t>(other.i); }
+  bool operator==(const Reading& other) const { return i == other.i; }
+  bool operator!=(const Reading& other) const { return i != other.i; }
+};
+
+template <class Read>
+std::vector<double> read_all(size_t count, const Read& read_one) {
+  return std::vector<double>(Reading<Read>{&read_one, 0}, Reading<Read>{&read_one, count});
+}
+
+// The most frequent dtypes without a decision for each element. Nothing: it is none of them.
+std::optional<std::vector<double>> read_floats(DType dtype, const std::byte* at, size_t count) {
   switch (dtype) {
-    case DType::F64: return each([at](size_t i) { return read<double>(at, i); });
-    case DType::F32: return each([at](size_t i) { return static_cast<double>(read<float>(at, i)); });
-    case DType::F16: return each([at](size_t i) { return from_half(read<uint16_t>(at, i)); });
-    case DType::BF16: return each([at](size_t i) { return static_cast<double>(from_bf16(read<uint16_t>(at, i))); });
-    default: return false;
+    case DType::F64: return read_all(count, [at](size_t i) { return read<double>(at, i); });
+    case DType::F32: return read_all(count, [at](size_t i) { return static_cast<double>(read<float>(at, i)); });
+    case DType::F16: return read_all(count, [at](size_t i) { return from_half(read<uint16_t>(at, i)); });
+    case DType::BF16: return read_all(count, [at](size_t i) { return static_cast<double>(from_bf16(read<uint16_t>(at, i))); });
+    default: return std::nullopt;
   }
 }
 
@@ -273,8 +296,8 @@ std::vector<double> doubles(const Tensor& tensor) {
   const size_t count = tensor.elements();
   const std::byte* const at = tensor.bytes().data();
   check_memory(count * sizeof(double));
+  if (auto read = read_floats(dtype, at, count)) return std::move(*read);
   std::vector<double> values(count);
-  if (read_floats(dtype, at, values)) return values;
   if (dtype == DType::U64) {
     for (size_t i = 0; i < count; ++i) values[i] = static_cast<double>(read<uint64_t>(at, i));
   } else if (is_float(dtype)) {

@@ -9,6 +9,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/memory.h"
+#include "unmoor/tensor/unset.h"
 
 namespace unmoor {
 namespace {
@@ -99,6 +100,12 @@ Tensor Tensor::of_strings(Shape shape, std::vector<std::string> strings) {
   return tensor;
 }
 
+Tensor unset_tensor(TensorType type) {
+  auto memory = std::make_shared<Memory>(allocate(type.bytes(), false));
+  const std::span<std::byte> bytes{memory->get(), type.bytes()};
+  return Tensor::writable_view(std::move(type), bytes, std::move(memory));
+}
+
 template <class T>
 Tensor Tensor::from(Shape shape, std::span<const T> values) {
   DType dtype = DType::F32;
@@ -161,12 +168,13 @@ std::vector<std::string>& Tensor::writable_strings() {
 
 Tensor Tensor::clone() const {
   if (!storage_) return {};
-  Tensor copy(type_);
   if (type_.dtype == DType::String) {
+    Tensor copy(type_);
     copy.storage_->strings = storage_->strings;
-  } else if (!bytes().empty()) {
-    std::memcpy(copy.writable_bytes().data(), bytes().data(), bytes().size());
+    return copy;
   }
+  Tensor copy = unset_tensor(type_);
+  if (!bytes().empty()) std::memcpy(copy.writable_bytes().data(), bytes().data(), bytes().size());
   return copy;
 }
 

@@ -8,6 +8,7 @@
 #include <set>
 
 #include "unmoor/base/error.h"
+#include "unmoor/base/heap.h"
 #include "unmoor/tensor/convert.h"
 #include "unmoor/workbench/align_steps.h"
 #include "unmoor/workbench/baseline.h"
@@ -39,6 +40,12 @@ int severity(ValueVerdict verdict) {
   return static_cast<int>(std::ranges::find(order, verdict) - order.begin());
 }
 
+double size_of(const std::vector<double>& spread) {
+  double sum = 0;
+  for (const double each : spread) sum += std::isfinite(each) ? each * each : 0;
+  return spread.empty() ? 0 : std::sqrt(sum / static_cast<double>(spread.size()));
+}
+
 // What of the target's run waits for the reference to show the same value.
 struct Waiting {
   size_t value = 0;  // Index into AlignResult::values.
@@ -68,6 +75,7 @@ class Alignment {
     result_.tolerance = options_.tolerance;
     prepare();
     run_target();
+    give_back_freed_memory();  // Noise of the whole model takes the most; then the reference takes the model's weights in float64.
     run_reference();
     compare_outputs();
     check_compared();
@@ -89,9 +97,7 @@ class Alignment {
   class ReferenceObserver : public Observer {
    public:
     explicit ReferenceObserver(Alignment& alignment) : alignment_(alignment) {}
-    bool wants(const ValueInfo& info) override {
-      return alignment_.waiting_.contains(info.name) || alignment_.steps_->needs(info.name);
-    }
+    bool wants(const ValueInfo& info) override { return alignment_.waiting_.contains(info.name) || alignment_.steps_->needs(info.name); }
     void on_value(const ValueInfo& info, const Data& data) override { alignment_.on_reference(info, data); }
 
    private:
@@ -135,8 +141,7 @@ class Alignment {
       if (!selects(at->first)) besides.insert(shown.extract(at));
       at = next;
     }
-    constexpr size_t copies = 4;
-    noise_.emplace(*graph_, inputs_, shown, NoiseOptions{DType::F32, copies, options_.seed}, besides);
+    noise_.emplace(*graph_, inputs_, shown, NoiseOptions{DType::F32, options_.noise_copies, options_.seed}, besides);
   }
 
   void run_target() {
@@ -264,12 +269,6 @@ class Alignment {
     }
   }
 
-  static double size_of(const std::vector<double>& spread) {
-    double sum = 0;
-    for (const double each : spread) sum += std::isfinite(each) ? each * each : 0;
-    return spread.empty() ? 0 : std::sqrt(sum / static_cast<double>(spread.size()));
-  }
-
   // Fails with InvalidArgument if the two show nothing under one name, which must not read as a match.
   void check_compared() const {
     const auto compared = [](const AlignedValue& value) { return value.entire.has_value(); };
@@ -355,6 +354,14 @@ class Alignment {
   AlignResult result_;
 };
 
+// Whether runs differ by more than noise makes of them, though each kernel alone is explained.
+bool only_runs_differ(const AlignResult& result) {
+  const auto single_is_off = [](const AlignedValue& value) { return is_off(value.single_verdict); };
+  const auto run_is_off = [](const AlignedValue& value) { return is_off(value.entire_verdict) && value.entire && value.entire->excess_e; };
+  return std::ranges::none_of(result.values, single_is_off) &&
+         (std::ranges::any_of(result.values, run_is_off) || std::ranges::any_of(result.outputs, run_is_off));
+}
+
 }  // namespace
 
 size_t AlignResult::count(ValueVerdict which) const {
@@ -380,7 +387,13 @@ void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& pla
 }
 
 AlignResult align(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options) {
-  return Alignment(reference, target, inputs, options).run();
+  AlignResult result = Alignment(reference, target, inputs, options).run();
+  if (!only_runs_differ(result)) return result;
+  AlignOptions again = options;
+  again.noise_copies *= 3;
+  AlignResult better = Alignment(reference, target, inputs, again).run();
+  better.floor_ms += result.floor_ms;
+  return better;
 }
 
 }  // namespace unmoor

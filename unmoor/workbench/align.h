@@ -27,6 +27,7 @@ struct AlignOptions {
   bool causes = true;         // Looks for the causes and patterns of what is off.
   bool always_floor = false;  // A floor for every value, also where an error is too small to need one.
   uint64_t seed = 0;          // Of the noise.
+  size_t noise_copies = 4;    // Runs with noise of the whole model, in step.
   // Where each value that is off is written as a model of one node with its inputs: a folder each, in this one, which is made then;
   // empty: nowhere. The file is the model's, empty if not known; the device is that which the commands name.
   std::string reproductions = {};
@@ -96,7 +97,8 @@ struct AlignResult {
 // Runs both on the same inputs and judges every value that both show, then each kernel of the target alone, in the order of
 // docs/precision.md. A value is let go as soon as the kernels that need it have run: only of a reference that is not the
 // reference backend in float64, the values of the target are kept until it shows its own. The target must be able to run a step
-// while the reference runs.
+// while the reference runs. Where each kernel alone is explained and the run is not, all is done once more with three times as many
+// noise runs: of a few, all may have come out near to the exact one by chance.
 AlignResult align(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options);
 
 // Where a fused step is the first divergent or non-finite one: names the node inside it, from an alignment of the same two

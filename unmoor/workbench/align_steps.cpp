@@ -4,8 +4,11 @@
 #include <chrono>
 
 #include "unmoor/base/error.h"
+#include "unmoor/ops/real.h"
 #include "unmoor/tensor/convert.h"
+#include "unmoor/tensor/unset.h"
 #include "unmoor/workbench/baseline.h"
+#include "unmoor/workbench/noise/exact_memo.h"
 
 namespace unmoor {
 namespace {
@@ -15,9 +18,16 @@ DType dtype_of(const Data& data) { return data.is_tensor() ? data.tensor().dtype
 // Floating values in another floating dtype; everything else as it is.
 Data converted(const Data& data, DType dtype) {
   if (!data.is_tensor() || !is_float(data.tensor().dtype()) || !is_float(dtype) || data.tensor().dtype() == dtype) return data;
-  Tensor result(TensorType{dtype, data.tensor().shape()});
-  store(result, doubles(data.tensor()));
+  if (dtype == DType::F64) return float64_tensor(data.tensor());
+  Tensor result = unset_tensor({dtype, data.tensor().shape()});
+  store(result, RealInput(data.tensor()).numbers());
   return result;
+}
+
+// What comes from outside in float64, once for all runs of the region.
+Region widened(Region region) {
+  for (auto& [id, data] : region.given) data = in_float64(data);
+  return region;
 }
 
 std::vector<Data> chosen(std::span<const Data> outputs, const std::vector<size_t>& places) {
@@ -180,10 +190,13 @@ void AlignSteps::judge(size_t number, const NamedData& given, std::span<const Da
     if (!wanted.empty()) region = setting_.graph->region(wanted, given);
   }
   std::vector<Data> expected;
+  const ExactMemo memo;
+  std::optional<Region> wide;
   const bool exact = setting_.exact_reference || setting_.own_values;
   if (region && exact) {
     try {
-      expected = exact_results(*region);
+      wide = widened(*region);
+      expected = exact_results(*wide);
     } catch (const Error& error) {
       if (error.kind() == ErrorKind::Stopped) throw;
       region.reset();
@@ -202,7 +215,7 @@ void AlignSteps::judge(size_t number, const NamedData& given, std::span<const Da
   JudgeOptions judging = setting_.judging;
   judging.both_round = std::ranges::any_of(
       expected, [](const Data& each) { return each && dtype_of(each) != DType::F64 && is_float(dtype_of(each)); });
-  std::vector<Judgement> judged = judge_kernel(region ? &*region : nullptr, step.op, expected, found, judging);
+  std::vector<Judgement> judged = judge_kernel(!region ? nullptr : wide ? &*wide : &*region, step.op, expected, found, judging);
   if (region) judge_raised(step, given, places, expected, found, judging, judged);
   for (size_t i = 0; i < judged.size() && setting_.options.baseline != nullptr; ++i) {
     setting_.options.baseline->weigh_kernel(step.inputs, step.outputs[places[i]], dtype_of(found[i]), judged[i]);

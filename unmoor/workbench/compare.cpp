@@ -1,12 +1,14 @@
 #include "unmoor/workbench/compare.h"
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <limits>
 #include <nlohmann/json.hpp>
 
 #include "unmoor/base/error.h"
-#include "unmoor/tensor/convert.h"
+#include "unmoor/ops/real.h"
+#include "unmoor/workbench/both.h"
 #include "unmoor/workbench/noise/excess.h"
 #include "unmoor/workbench/result.h"
 
@@ -34,11 +36,13 @@ double unit_of(DType dtype, double value) {
       break;
   }
   if (value == 0) return std::ldexp(1.0, lowest);
-  return std::ldexp(1.0, std::max(std::ilogb(value) + 1 - digits, lowest));
+  const int exponent = std::isnormal(value) ? static_cast<int>((std::bit_cast<uint64_t>(value) >> 52) & 0x7ff) - 1023 : std::ilogb(value);
+  const int power = std::max(exponent + 1 - digits, lowest);
+  return power >= -1022 ? std::bit_cast<double>(static_cast<uint64_t>(power + 1023) << 52) : std::ldexp(1.0, power);
 }
 
 // Root mean square of the values of smaller magnitude than `limit`.
-double root_mean_square(const std::vector<double>& values, double limit) {
+double root_mean_square(std::span<const double> values, double limit) {
   double sum = 0;
   size_t count = 0;
   for (const double value : values) {
@@ -50,7 +54,7 @@ double root_mean_square(const std::vector<double>& values, double limit) {
 }
 
 // The size of what is expected, without a mask in it, whose size says nothing about the rest.
-double size_of(const std::vector<double>& expected) { return root_mean_square(expected, mask_size(expected)); }
+double size_of(std::span<const double> expected) { return root_mean_square(expected, mask_size(expected)); }
 
 // How far two integers are apart; exact also where a double is not.
 double distance(int64_t a, int64_t b, bool is_unsigned) {
@@ -100,14 +104,14 @@ double log_sum(std::span<const double> row) {
 }
 
 // The metric kl. Rows with elements that are not finite are left out.
-double divergence(const std::vector<double>& expected, const std::vector<double>& actual, const Shape& shape) {
+double divergence(std::span<const double> expected, std::span<const double> actual, const Shape& shape) {
   const size_t length = shape.rank() == 0 ? 0 : static_cast<size_t>(shape[shape.rank() - 1]);
   if (length < 2) return 0;
   double sum = 0;
   size_t rows = 0;
   for (size_t at = 0; at + length <= expected.size(); at += length) {
-    const auto e = std::span(expected).subspan(at, length);
-    const auto a = std::span(actual).subspan(at, length);
+    const auto e = expected.subspan(at, length);
+    const auto a = actual.subspan(at, length);
     const auto finite = [](double x) { return std::isfinite(x); };
     if (!std::ranges::all_of(e, finite) || !std::ranges::all_of(a, finite)) continue;
     const double of_e = log_sum(e);
@@ -118,10 +122,8 @@ double divergence(const std::vector<double>& expected, const std::vector<double>
   return rows == 0 ? 0 : std::max(0.0, sum / static_cast<double>(rows));
 }
 
-Metrics compare_floats(const std::vector<double>& expected, const std::vector<double>& actual, const Shape& shape, DType stored,
-                       Tolerance tolerance) {
-  Metrics metrics;
-  metrics.elements = expected.size();
+// Gathers the sums over all elements, and what the metrics hold of single ones.
+Sums summed(std::span<const double> expected, std::span<const double> actual, DType stored, Tolerance tolerance, Metrics& metrics) {
   const double absolute = tolerance.absolute * (tolerance.scaled ? size_of(expected) : 1);
   Sums sums;
   for (size_t i = 0; i < expected.size(); ++i) {
@@ -159,6 +161,17 @@ Metrics compare_floats(const std::vector<double>& expected, const std::vector<do
     sums.product += a * e;
     ++sums.count;
   }
+  return sums;
+}
+
+Metrics compare_floats(std::span<const double> expected, std::span<const double> actual, const Shape& shape, DType stored,
+                       Tolerance tolerance) {
+  Metrics metrics;
+  metrics.elements = expected.size();
+  Sums sums;
+  double kl = 0;
+  both([&] { sums = summed(expected, actual, stored, tolerance, metrics); },
+       [&] { kl = std::ranges::equal(expected, actual) ? 0 : divergence(expected, actual, shape); });
   const auto count = static_cast<double>(std::max<size_t>(sums.count, 1));
   metrics.mean_abs = sums.error / count;
   metrics.mean_rel = sums.relatives == 0 ? 0 : sums.relative / static_cast<double>(sums.relatives);
@@ -167,7 +180,7 @@ Metrics compare_floats(const std::vector<double>& expected, const std::vector<do
   metrics.ulp_mean = sums.units / count;
   metrics.frac_over = static_cast<double>(sums.over) / count;
   metrics.frac_over_1e3 = static_cast<double>(sums.over_1e3) / count;
-  metrics.kl = sums.squares == 0 ? 0 : divergence(expected, actual, shape);
+  metrics.kl = sums.squares == 0 ? 0 : kl;
   metrics.rel_l2 = sums.squares == 0 ? 0 : std::sqrt(sums.squares / std::max(sums.expected, std::numeric_limits<double>::min()));
   metrics.nmse = metrics.rel_l2 * metrics.rel_l2;
   metrics.sqnr_db = metrics.rel_l2 == 0 ? std::numeric_limits<double>::infinity() : -20 * std::log10(metrics.rel_l2);
@@ -220,7 +233,7 @@ Metrics compare_tensors(const Tensor& expected, const Tensor& actual, DType stor
                           tolerance.value_or(default_tolerance(part)));
   }
   if (!both_float) return compare_exactly(integers(expected), integers(actual), expected.dtype() == DType::U64);
-  return compare_floats(doubles(expected), doubles(actual), expected.shape(), stored,
+  return compare_floats(RealInput(expected).numbers(), RealInput(actual).numbers(), expected.shape(), stored,
                         tolerance.value_or(default_tolerance(stored)));
 }
 
@@ -305,14 +318,14 @@ bool all_finite(const Data& data) {
   if (data.is_map()) return std::ranges::all_of(data.map().values, all_finite);
   if (data.is_sequence()) return std::ranges::all_of(data.sequence().items, all_finite);
   if (!data.is_tensor() || !is_float(data.tensor().dtype())) return true;
-  return std::ranges::all_of(doubles(data.tensor()), [](double value) { return std::isfinite(value); });
+  return std::ranges::all_of(RealInput(data.tensor()).numbers(), [](double value) { return std::isfinite(value); });
 }
 
 bool has_nan(const Data& data) {
   if (data.is_map()) return std::ranges::any_of(data.map().values, has_nan);
   if (data.is_sequence()) return std::ranges::any_of(data.sequence().items, has_nan);
   if (!data.is_tensor() || !is_float(data.tensor().dtype())) return false;
-  return std::ranges::any_of(doubles(data.tensor()), [](double value) { return std::isnan(value); });
+  return std::ranges::any_of(RealInput(data.tensor()).numbers(), [](double value) { return std::isnan(value); });
 }
 
 }  // namespace unmoor

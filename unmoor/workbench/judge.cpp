@@ -6,7 +6,9 @@
 #include <numbers>
 
 #include "unmoor/base/error.h"
+#include "unmoor/ops/real.h"
 #include "unmoor/tensor/convert.h"
+#include "unmoor/workbench/both.h"
 #include "unmoor/workbench/exact_rules.h"
 #include "unmoor/workbench/noise/excess.h"
 #include "unmoor/workbench/noise/integers.h"
@@ -24,19 +26,23 @@ DType stored_as(const Data& data) { return data.is_tensor() ? data.tensor().dtyp
 
 ValueVerdict by_tolerance(const Metrics& metrics) { return metrics.over <= 1 ? ValueVerdict::Match : ValueVerdict::Differ; }
 
-void set_excess(Metrics& metrics, const Tensor& exact, const Tensor& actual, std::span<const double> spread,
-                const Excess& found) {
+// E and P, and how the error is laid out; sets them in the metrics.
+Excess set_excess(Metrics& metrics, const RealInput& exact, const RealInput& actual, const Shape& shape, std::span<const double> spread,
+                  DType stored) {
+  Excess found;
+  const auto lay_out = [&] {
+    std::vector<double> z(spread.size());
+    for (size_t i = 0; i < z.size(); ++i) z[i] = (actual.numbers()[i] - exact.numbers()[i]) / spread[i];
+    if (const auto effects = effects_of(z, exact.numbers(), shape)) {
+      metrics.shrink = effects->shrink;
+      metrics.smooth = effects->smooth;
+      metrics.edge = effects->edge;
+    }
+  };
+  both([&] { found = excess(exact.numbers(), spread, actual.numbers(), stored); }, lay_out);
   metrics.excess_e = found.e;
   metrics.excess_p = found.p;
-  const auto values = doubles(exact);
-  const auto found_values = doubles(actual);
-  std::vector<double> z(values.size());
-  for (size_t i = 0; i < z.size(); ++i) z[i] = (found_values[i] - values[i]) / spread[i];
-  if (const auto effects = effects_of(z, values, exact.shape())) {
-    metrics.shrink = effects->shrink;
-    metrics.smooth = effects->smooth;
-    metrics.edge = effects->edge;
-  }
+  return found;
 }
 
 std::vector<double> widened_spread(std::vector<double> spread, bool both_round) {
@@ -153,7 +159,8 @@ class KernelJudge {
   void by_floor(size_t i, Judgement& result) {
     const Tensor& actual = actual_[i].tensor();
     const Tensor& exact = exact_[i].tensor();
-    const bool plain = is_plain_rounding(doubles(exact), doubles(actual), stored_[i]) ||
+    const RealInput wanted(exact), found_numbers(actual);
+    const bool plain = is_plain_rounding(wanted.numbers(), found_numbers.numbers(), stored_[i]) ||
                        (result.metrics.ulp_max <= 0.5 && stored_[i] != DType::F64);
     if (plain && !options_.always_floor) {
       result.verdict = ValueVerdict::Match;
@@ -166,8 +173,7 @@ class KernelJudge {
       result.note = cat("no noise floor: ", reason);
       return;
     }
-    const Excess found = excess(doubles(exact), *spread, doubles(actual), stored_[i]);
-    set_excess(result.metrics, exact, actual, *spread, found);
+    const Excess found = set_excess(result.metrics, wanted, found_numbers, exact.shape(), *spread, stored_[i]);
     const Explained answer = explained(found, stored_[i], winograd_);
     result.verdict = answer == Explained::Yes          ? (plain ? ValueVerdict::Match : ValueVerdict::Explained)
                      : answer == Explained::Suspicious ? ValueVerdict::Suspicious
@@ -184,7 +190,8 @@ class KernelJudge {
     std::string reason;
     const auto spread = spread_with(stored_[i], i, reason);
     if (!spread) return;
-    const Excess found = excess(doubles(exact_[i].tensor()), *spread, doubles(actual_[i].tensor()), stored_[i]);
+    const RealInput wanted(exact_[i].tensor()), found_numbers(actual_[i].tensor());
+    const Excess found = excess(wanted.numbers(), *spread, found_numbers.numbers(), stored_[i]);
     if (found.e > 3 || found.p > 16 || found.mask_is_off) return;
     result.verdict = ValueVerdict::Suspicious;
     result.note = "16-bit arithmetic inside explains it";
@@ -286,11 +293,11 @@ Judgement judge_after_run(const Data& exact, const Data& actual, const Sampled* 
     result.note = "no noise floor";
     return result;
   }
-  const Excess found = excess(doubles(exact.tensor()), spread, doubles(actual.tensor()), stored);
-  set_excess(metrics, exact.tensor(), actual.tensor(), spread, found);
+  const RealInput wanted(exact.tensor()), found_numbers(actual.tensor());
+  const Excess found = set_excess(metrics, wanted, found_numbers, exact.tensor().shape(), spread, stored);
   if (explained_after_run(found, options.winograd && stored == DType::F32)) {
-    result.verdict = is_plain_rounding(doubles(exact.tensor()), doubles(actual.tensor()), stored) ? ValueVerdict::Match
-                                                                                                  : ValueVerdict::Explained;
+    result.verdict = is_plain_rounding(wanted.numbers(), found_numbers.numbers(), stored) ? ValueVerdict::Match
+                                                                                        : ValueVerdict::Explained;
   } else {
     result.verdict = found.e <= 5 && found.p <= 30 && !found.mask_is_off ? ValueVerdict::Suspicious : ValueVerdict::Differ;
   }

@@ -40,7 +40,7 @@ void check_product(size_t m, size_t n, size_t k) {
 TEST(DoubleProducts, agree_with_the_plain_loops_at_every_edge) {
   for_each_target([](const std::string& target) {
     SCOPED_TRACE(target);
-    for (const size_t m : {1, 5, 6, 7, 13, 64}) {
+    for (const size_t m : {1, 5, 6, 7, 13, 64, 200}) {
       for (const size_t n : {1, 7, 8, 9, 33, 130}) {
         for (const size_t k : {1, 3, 255, 256, 257, 600}) check_product(m, n, k);
       }

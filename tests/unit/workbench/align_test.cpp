@@ -88,6 +88,45 @@ TEST(Align, an_honest_quantising_kernel_may_round_a_tie_the_other_way) {
   EXPECT_EQ(Pair("QuantizeLinear", expected, Tensor::from<uint8_t>({100}, steps)).run().verdict, "differ");
 }
 
+// Of a target that shows nothing inside of y = exp(x): how often it ran.
+size_t runs_of_exp(double error) {
+  Graph model;
+  const ValueId x = model.add_input("x", TensorType{DType::F32, Shape{64}});
+  const ValueId y = model.add_value({"y", TensorType{DType::F32, Shape{64}}, std::nullopt, {}});
+  Node node;
+  node.op = "Exp";
+  node.name = "node";
+  node.inputs = {x};
+  node.outputs = {y};
+  model.add_node(std::move(node));
+  model.mark_output(y, "y");
+  const Tensor given = random_values(64);
+  Tensor exact = given.clone();
+  for (float& value : exact.writable_span<float>()) value = std::exp(value);
+  Tensor found = exact.clone();
+  for (float& value : found.writable_span<float>()) value *= static_cast<float>(1 + error);
+  class Counted : public FakeRunner {
+   public:
+    using FakeRunner::FakeRunner;
+    NamedData run(const NamedData& inputs, Observer* observer) override {
+      ++runs;
+      return FakeRunner::run(inputs, observer);
+    }
+    size_t runs = 0;
+  };
+  FakeRunner reference("reference");
+  Counted target("target");
+  reference.results["y"] = exact;
+  target.results["y"] = found;
+  AlignOptions options;
+  options.model = &model;
+  const AlignResult result = align(reference, target, {{"x", given}}, options);
+  EXPECT_EQ(result.verdict == "differ", error > 0);
+  return target.runs;
+}
+
+TEST(Align, a_run_that_noise_does_not_explain_is_made_again_with_more_noise_runs) { EXPECT_EQ(runs_of_exp(1e-4), 2 * runs_of_exp(0)); }
+
 TEST(Align, a_node_or_an_operator_that_is_not_there_is_no_match) {
   const Tensor y = Tensor::from<float>({2}, {1, 2});
   Pair pair("Relu", y, y);

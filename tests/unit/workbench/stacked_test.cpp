@@ -32,7 +32,7 @@ std::vector<Sampled> sampled_inputs(const CaseGraph& built, const OpCall& call) 
 
 TEST(Stacked, gives_what_each_copy_alone_gives) {
   size_t count = 0;
-  for (const char* name : {"MatMul", "Gemm", "unmoor:FusedMatMul", "Conv", "ConvTranspose"}) {
+  for (const char* name : {"MatMul", "Gemm", "unmoor:FusedMatMul"}) {
     for (const Case& one : cases_of(*all_ops().find(name), {DType::F64})) {
       SCOPED_TRACE(one.text);
       const CaseGraph built = build_case(one);
@@ -53,7 +53,7 @@ TEST(Stacked, gives_what_each_copy_alone_gives) {
       }
     }
   }
-  EXPECT_GT(count, 40U);
+  EXPECT_GT(count, 20U);
 }
 
 TEST(Stacked, is_not_for_inputs_that_count_rows_or_differ) {
@@ -69,6 +69,7 @@ TEST(Stacked, is_not_for_inputs_that_count_rows_or_differ) {
   EXPECT_FALSE(stacks("Gemm f64[3,4] f64[4,5] f64[3,1]"));
   EXPECT_TRUE(stacks("Gemm f64[3,4] f64[4,5] f64[1,5]"));
   EXPECT_FALSE(stacks("Add f64[3,4] f64[3,4]"));
+  EXPECT_FALSE(stacks("Conv f64[1,3,8,8] f64[4,3,3,3]"));  // Goes image by image: no weights are read less.
 }
 
 }  // namespace

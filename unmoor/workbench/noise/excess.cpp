@@ -42,9 +42,10 @@ double mask_size(std::span<const double> values) {
 Excess excess(std::span<const double> exact, std::span<const double> spread, std::span<const double> actual, DType stored) {
   const Grid grid = grid_of(stored);
   const double mask = mask_size(exact);
-  const auto base = [&](double y) {
-    const double relative = 0.3 * grid.unit() * y;
-    const double smallest = 0.3 * grid.smallest();
+  const double unit = grid.unit();
+  const double smallest = 0.3 * grid.smallest();
+  const auto base = [unit, smallest](double y) {
+    const double relative = 0.3 * unit * y;
     return relative * relative + smallest * smallest;
   };
   Excess result;
@@ -57,7 +58,7 @@ Excess excess(std::span<const double> exact, std::span<const double> spread, std
     const double e = actual[i] - exact[i];
     if (std::isinf(spread[i])) ++result.unknown;
     if (!counts(i)) {
-      if (std::isfinite(e) && std::fabs(exact[i]) >= mask && std::fabs(e) > 4 * grid.unit() * std::fabs(exact[i])) result.mask_is_off = true;
+      if (std::isfinite(e) && std::fabs(exact[i]) >= mask && std::fabs(e) > 4 * unit * std::fabs(exact[i])) result.mask_is_off = true;
       continue;
     }
     errors += e * e;

@@ -4,6 +4,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/passes/pass.h"
+#include "unmoor/workbench/noise/exact_memo.h"
 
 namespace unmoor {
 namespace {
@@ -20,11 +21,12 @@ std::vector<Sampled> given_values(const Region& region) {
 // The inputs of a node. Constants are widened as they are used, so that the weights of a model are not held twice.
 std::vector<Sampled> inputs_of(const Graph& graph, const Node& node, const std::vector<Sampled>& values) {
   std::vector<Sampled> in;
-  for (const ValueId id : node.inputs) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId id = node.inputs[i];
     if (id == no_value) {
       in.emplace_back();
     } else if (const auto& constant = graph.value(id).constant) {
-      in.push_back({in_float64(*constant)});
+      in.push_back({constant_of(node, i, *constant)});
     } else {
       in.push_back(values[Graph::index(id)]);
     }
@@ -92,7 +94,7 @@ std::vector<Data> exact_results(const Region& region) {
     std::vector<Data> data;
     for (const Sampled& each : in) data.push_back(each.exact);
     std::vector<Sampled> out;
-    for (const Data& each : reference_on(node, data)) out.push_back({in_float64(each)});
+    for (const Data& each : exact_on(node, data)) out.push_back({in_float64(each)});
     return out;
   });
   std::vector<Data> results;

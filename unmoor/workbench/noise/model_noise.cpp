@@ -4,6 +4,7 @@
 
 #include "unmoor/base/error.h"
 #include "unmoor/passes/pass.h"
+#include "unmoor/workbench/noise/exact_memo.h"
 
 namespace unmoor {
 namespace {
@@ -163,11 +164,12 @@ void WholeModelNoise::run_next() {
   const Node& node = model_.graph().nodes()[next_++];
   std::vector<Sampled> in;
   bool known = true;
-  for (const ValueId id : node.inputs) {
+  for (size_t i = 0; i < node.inputs.size(); ++i) {
+    const ValueId id = node.inputs[i];
     if (id == no_value) {
       in.emplace_back();
     } else if (const auto& constant = model_.graph().value(id).constant) {
-      in.push_back({in_float64(*constant)});
+      in.push_back({constant_of(node, i, *constant)});
     } else {
       in.push_back(values_[Graph::index(id)]);
       known = known && static_cast<bool>(in.back());

@@ -1,14 +1,18 @@
 #include "unmoor/workbench/noise/sampler.h"
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
+#include <utility>
 
 #include "unmoor/base/error.h"
 #include "unmoor/base/stop.h"
 #include "unmoor/ops/builder.h"
-#include "unmoor/ops/product.h"
-#include "unmoor/tensor/convert.h"
+#include "unmoor/ops/real.h"
+#include "unmoor/tensor/unset.h"
+#include "unmoor/workbench/noise/exact_memo.h"
+#include "unmoor/workbench/noise/fast_rounding.h"
 #include "unmoor/workbench/noise/functions.h"
 #include "unmoor/workbench/noise/resample.h"
 #include "unmoor/workbench/noise/stacked.h"
@@ -83,6 +87,17 @@ void stay_in_domain(Sampled& moved, const Sampled& plain, bool sign) {
   }
 }
 
+// Whether the results of moved arguments may be others than domains allow. Functions of all numbers, or of all of a sign, are no
+// trouble where every result is finite and too small for a neighbour to overflow.
+bool may_leave_domain(const Node& node, const Sampled& moved) {
+  constexpr std::array bounded{"Asin", "Acos", "Acosh", "Atanh", "Pow"};
+  if (std::ranges::find(bounded, node.op) != bounded.end() || !is_real(moved.exact)) return true;
+  constexpr double near_overflow = 1e300;
+  return std::ranges::any_of(moved.copies, [](const Data& copy) {
+    return !copy || !std::ranges::all_of(copy.tensor().span<double>(), [](double y) { return std::fabs(y) < near_overflow; });
+  });
+}
+
 // Calls body(i) for each, on the threads of the help in float64 where there is one.
 template <class Body>
 void side_by_side(size_t count, const Body& body) {
@@ -97,44 +112,36 @@ void side_by_side(size_t count, const Body& body) {
   });
 }
 
+// A change, and the rounding of a step after it, in one pass: as perturb() with the change and then round().
+template <class Change>
+struct ThenRounded {
+  const Change& change;
+  FastRounding rounded;
+};
+template <class Change>
+ThenRounded(const Change&, FastRounding) -> ThenRounded<Change>;
+template <class Change>
+constexpr bool is_then_rounded = false;
+template <class Change>
+constexpr bool is_then_rounded<ThenRounded<Change>> = true;
+
+// Of the error of each sum y.
+std::vector<double> deviations_of(const SumTerms& terms, std::span<const double> y, double unit) {
+  std::vector<double> result(y.size());
+  side_by_side_ranges(y.size(), 5, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      const double squares = terms.squares.size() == 1 ? terms.squares[0] : terms.squares[i];
+      result[i] = std::sqrt(sum_variance(y[i], squares, terms.terms, unit));
+    }
+  });
+  return result;
+}
+
 bool all_exact(std::span<const Sampled> in) {
   return std::ranges::all_of(in, [](const Sampled& each) { return each.is_exact(); });
 }
 
 }  // namespace
-
-Data in_float64(const Data& data) {
-  if (data.is_tensor()) {
-    const DType dtype = data.tensor().dtype();
-    if (dtype != DType::F32 && dtype != DType::F16 && dtype != DType::BF16) return data;
-    Tensor result(TensorType{DType::F64, data.tensor().shape()});
-    store(result, std::span<const double>(doubles(data.tensor())));
-    return result;
-  }
-  if (data.is_sequence()) {
-    Sequence result;
-    for (const Data& item : data.sequence().items) result.items.push_back(in_float64(item));
-    return result;
-  }
-  return data;
-}
-
-OpCall call_on(const Node& node, std::span<const Data> in) {
-  OpCall call{node, {}, {}, {}};
-  for (const Data& data : in) {
-    call.inputs.push_back(data ? std::optional<Type>(type_of(data)) : std::nullopt);
-    call.constants.push_back(data.is_tensor() ? &data.tensor() : nullptr);
-  }
-  call.outputs = infer_outputs(call);
-  return call;
-}
-
-std::vector<Data> reference_on(const Node& node, std::span<const Data> in) {
-  const OpCall call = call_on(node, in);
-  Outputs outputs(node.outputs.size());
-  run_reference(call, in, outputs);
-  return std::move(outputs.all());
-}
 
 NoiseSampler::NoiseSampler(NoiseOptions options)
     : options_(options), grid_(options.grid.value_or(grid_of(options.step))), unit_(grid_.unit()), sums_unit_(options.sums.value_or(grid_).unit()) {
@@ -144,23 +151,36 @@ NoiseSampler::NoiseSampler(NoiseOptions options)
 template <class Change>
 void NoiseSampler::perturb(Sampled& value, Change&& change) {
   if (!is_real(value.exact)) return;
-  ++stream_;
+  const uint64_t changing = ++stream_;
+  const uint64_t rounding = is_then_rounded<Change> ? ++stream_ : 0;
   if (value.copies.empty()) value.copies.assign(options_.copies, value.exact);
   side_by_side(value.copies.size(), [&](size_t k) {
     if (!value.copies[k]) return;
-    const Tensor from = value.copies[k].tensor();
-    Tensor to(from.type());
+    Tensor to = std::exchange(value.copies[k], Data()).tensor();
+    const bool is_own = to.is_unshared();  // Then it is changed where it lies.
+    const Tensor from = to;
+    if (!is_own) to = unset_tensor(from.type());
     const auto numbers = from.span<double>();
     const auto changed = to.writable_span<double>();
-    const NoiseRandom random = stream(k);
-    for (size_t i = 0; i < numbers.size(); ++i)
-      changed[i] = std::isfinite(numbers[i]) ? change(numbers[i], random, i) : numbers[i];
+    const NoiseRandom random(options_.seed, k, changing);
+    const NoiseRandom of_rounding(options_.seed, k, rounding);
+    for (size_t i = 0; i < numbers.size(); ++i) {
+      double next = numbers[i];
+      if (std::isfinite(next)) {
+        if constexpr (is_then_rounded<Change>) {
+          next = change.rounded(change.change(next, random, i), of_rounding.bits(i));
+        } else {
+          next = change(next, random, i);
+        }
+      }
+      changed[i] = next;
+    }
     value.copies[k] = std::move(to);
   });
 }
 
 void NoiseSampler::round(Sampled& value) {
-  perturb(value, [this](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid_, x, random.bits(i)); });
+  perturb(value, [rounded = FastRounding(grid_)](double x, const NoiseRandom& random, size_t i) { return rounded(x, random.bits(i)); });
 }
 
 void NoiseSampler::store(Sampled& value, DType stored) {
@@ -169,14 +189,14 @@ void NoiseSampler::store(Sampled& value, DType stored) {
   if (grid.digits >= grid_.digits && grid.lowest_exponent <= grid_.lowest_exponent && !value.is_exact())
     return;  // On the grid already.
   perturb(value,
-          [&grid](double x, const NoiseRandom& random, size_t i) { return stochastically_rounded(grid, x, random.bits(i)); });
+          [rounded = FastRounding(grid)](double x, const NoiseRandom& random, size_t i) { return rounded(x, random.bits(i)); });
 }
 
 std::vector<Sampled> NoiseSampler::run_copies(const Node& node, std::span<const Sampled> in) const {
   if (can_stack(node, in)) return {run_stacked(node, in)};
-  const std::vector<Data> exact = results_on(node, exact_of(in));
+  std::vector<Data> exact = exact_on(node, exact_of(in));
   std::vector<Sampled> result;
-  for (const Data& each : exact) result.push_back({each});
+  for (Data& each : exact) result.push_back({each = in_float64(each)});
   if (all_exact(in)) return result;
   for (Sampled& each : result) each.copies.resize(options_.copies);
   side_by_side(options_.copies, [&](size_t k) {
@@ -200,11 +220,11 @@ std::vector<Sampled> NoiseSampler::run_function(const Node& node, std::span<cons
     });
   }
   std::vector<Sampled> result = run_copies(node, moved);
-  stay_in_domain(result.at(0), run_copies(node, in).at(0), is_power);
-  perturb(result.at(0), [&](double y, const NoiseRandom& random, size_t i) {
+  if (may_leave_domain(node, result.at(0))) stay_in_domain(result[0], run_copies(node, in).at(0), is_power);
+  const auto off = [&](double y, const NoiseRandom& random, size_t i) {
     return y * (1 + allowance.result * unit_ * random.around(2 * i)) + allowance.absolute * unit_ * random.around(2 * i + 1);
-  });
-  for (Sampled& each : result) round(each);
+  };
+  perturb(result.at(0), ThenRounded{off, FastRounding(grid_)});
   return result;
 }
 
@@ -221,13 +241,13 @@ std::vector<Sampled> NoiseSampler::run_sum(const Node& node, std::span<const Sam
   const Tensor y = result[0].exact.tensor();
   const auto terms = sum_terms(node, exact, y);
   if (!terms) fail(ErrorKind::Unsupported, "no noise model for ", node.op);
-  const auto exact_y = y.span<double>();
-  perturb(result[0], [&](double value, const NoiseRandom& random, size_t i) {
-    const double squares = terms->squares.size() == 1 ? terms->squares[0] : terms->squares[i];
-    const double error = std::sqrt(sum_variance(exact_y[i], squares, terms->terms, sums_unit_)) * random.normal(i);
+  const std::vector<double> deviations = deviations_of(*terms, y.span<double>(), sums_unit_);
+  const auto off = [&](double value, const NoiseRandom& random, size_t i) {
+    const double error = deviations[i] * random.normal(i);
     return std::isfinite(error) ? value + error : value;
-  });
-  for (Sampled& each : result) round(each);
+  };
+  perturb(result[0], ThenRounded{off, FastRounding(grid_)});
+  for (size_t i = 1; i < result.size(); ++i) round(result[i]);
   return result;
 }
 
@@ -346,27 +366,28 @@ std::vector<Sampled> NoiseSampler::run(const Node& node, std::span<const Sampled
 std::vector<double> spread_of(const Sampled& value) {
   if (!is_real(value.exact)) return {};
   const auto exact = value.exact.tensor().span<double>();
-  std::vector<double> squares(exact.size());
-  if (value.is_exact()) return squares;
-  std::vector<uint32_t> counts(exact.size());
-  bool any = false;
+  std::vector<double> spread(exact.size());
+  if (value.is_exact()) return spread;
+  std::vector<std::span<const double>> copies;
   for (const Data& copy : value.copies) {
-    if (!copy) continue;
-    any = true;
-    const auto numbers = copy.tensor().span<double>();
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      const double away = numbers[i] - exact[i];
-      if (!std::isfinite(away)) continue;
-      squares[i] += away * away;
-      ++counts[i];
+    if (copy) copies.push_back(copy.tensor().span<double>());
+  }
+  if (copies.empty()) return {};
+  side_by_side_ranges(spread.size(), 5, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) {
+      double squares = 0;
+      uint32_t count = 0;
+      for (const auto& numbers : copies) {
+        const double away = numbers[i] - exact[i];
+        if (!std::isfinite(away)) continue;
+        squares += away * away;
+        ++count;
+      }
+      const bool unknown = count == 0 && std::isfinite(exact[i]);
+      spread[i] = unknown ? std::numeric_limits<double>::infinity() : count == 0 ? 0 : std::sqrt(squares / count);
     }
-  }
-  if (!any) return {};
-  for (size_t i = 0; i < squares.size(); ++i) {
-    const bool unknown = counts[i] == 0 && std::isfinite(exact[i]);
-    squares[i] = unknown ? std::numeric_limits<double>::infinity() : counts[i] == 0 ? 0 : std::sqrt(squares[i] / counts[i]);
-  }
-  return squares;
+  });
+  return spread;
 }
 
 }  // namespace unmoor

@@ -4,6 +4,7 @@
 #include <cstring>
 
 #include "unmoor/base/error.h"
+#include "unmoor/tensor/unset.h"
 #include "unmoor/workbench/noise/sampler.h"
 
 namespace unmoor {
@@ -25,29 +26,27 @@ bool is_one_row(std::span<const Data> in, size_t i) {
   return rank_of(in, i) < 2 || (rank_of(in, i) == 2 && in[i].tensor().shape()[0] == 1);
 }
 
-// Whether the node does the same with each row of its first input's first dimension: products and convolutions whose other
-// inputs do not count rows.
+// Whether the node does the same with each row of its first input's first dimension: products whose other inputs do not count
+// rows. A convolution multiplies image by image, so that nothing is won.
 bool treats_rows_alike(const Node& node, std::span<const Data> in) {
-  if (node.op == "Conv" || node.op == "ConvTranspose") return true;  // Images come first in every layout.
   if (node.op == "MatMul") return rank_of(in, 0) >= 2 && rank_of(in, 1) == 2;
   const bool product = node.op == "Gemm" || node.op == "unmoor:FusedMatMul";
   return product && !has(node, "transA") && rank_of(in, 0) >= 2 && rank_of(in, 1) == 2 && is_one_row(in, 2) && is_absent(in, 3);
 }
 
-Tensor rows(const Tensor& all, size_t part, size_t parts) {
-  std::vector<int64_t> dims = all.shape().dims();
+// Where they lie in `all`, whose memory they keep.
+Tensor rows(const std::shared_ptr<Tensor>& all, size_t part, size_t parts) {
+  std::vector<int64_t> dims = all->shape().dims();
   dims[0] /= static_cast<int64_t>(parts);
-  Tensor result(TensorType{all.dtype(), Shape(std::move(dims))});
-  const size_t bytes = result.bytes().size();
-  std::memcpy(result.writable_bytes().data(), all.bytes().data() + part * bytes, bytes);
-  return result;
+  const size_t bytes = all->bytes().size() / parts;
+  return Tensor::writable_view({all->dtype(), Shape(std::move(dims))}, all->writable_bytes().subspan(part * bytes, bytes), all);
 }
 
 Tensor stacked(const Sampled& value) {
   const Tensor first = value.exact.tensor();
   std::vector<int64_t> dims = first.shape().dims();
   dims[0] *= static_cast<int64_t>(value.copies.size() + 1);
-  Tensor result(TensorType{first.dtype(), Shape(std::move(dims))});
+  Tensor result = unset_tensor({first.dtype(), Shape(std::move(dims))});
   const size_t bytes = first.bytes().size();
   std::memcpy(result.writable_bytes().data(), first.bytes().data(), bytes);
   for (size_t k = 0; k < value.copies.size(); ++k) {
@@ -71,10 +70,10 @@ bool can_stack(const Node& node, std::span<const Sampled> in) {
 }
 
 Sampled run_stacked(const Node& node, std::span<const Sampled> in) {
+  const size_t parts = in[0].copies.size() + 1;
   std::vector<Data> inputs{stacked(in[0])};
   for (const Sampled& each : in.subspan(1)) inputs.push_back(each.exact);
-  const Tensor all = reference_on(node, inputs).at(0).tensor();
-  const size_t parts = in[0].copies.size() + 1;
+  const auto all = std::make_shared<Tensor>(reference_on(node, inputs).at(0).tensor());
   Sampled result{rows(all, 0, parts), {}};
   for (size_t k = 1; k < parts; ++k) result.copies.emplace_back(rows(all, k, parts));
   return result;

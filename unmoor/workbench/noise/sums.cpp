@@ -5,17 +5,20 @@
 #include <map>
 
 #include "unmoor/base/error.h"
-#include "unmoor/ops/numeric.h"
+#include "unmoor/ops/real.h"
+#include "unmoor/tensor/unset.h"
 
 namespace unmoor {
 namespace {
 
 Data squared(const Data& data) {
   if (!data.is_tensor() || data.tensor().dtype() != DType::F64) return data;
-  Tensor result(data.tensor().type());
+  Tensor result = unset_tensor(data.tensor().type());
   const auto from = data.tensor().span<double>();
   const auto to = result.writable_span<double>();
-  for (size_t i = 0; i < to.size(); ++i) to[i] = from[i] * from[i];
+  side_by_side_ranges(to.size(), 1, [&](size_t begin, size_t end) {
+    for (size_t i = begin; i < end; ++i) to[i] = from[i] * from[i];
+  });
   return result;
 }
 

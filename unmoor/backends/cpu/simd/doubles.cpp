@@ -75,8 +75,11 @@ void pack_double_panel(const double* b, size_t n, size_t k, size_t columns, doub
   }
 }
 
-void add_double_product(const double* a, const double* b, double* c, size_t m, size_t n, size_t k, size_t begin, size_t end,
-                        double* panel) {
+// As many rows of A as a second-level cache holds of a block of its columns, beside a panel.
+constexpr size_t double_block_rows = 32 * double_rows;
+
+void add_double_rows(const double* a, const double* b, double* c, size_t m, size_t n, size_t k, size_t begin, size_t end,
+                     double* panel) {
   for (size_t from = 0; from < k; from += DoubleLoops::depth) {
     const size_t steps = std::min(DoubleLoops::depth, k - from);
     for (size_t j = begin; j < end; j += double_columns) {
@@ -97,6 +100,12 @@ void add_double_product(const double* a, const double* b, double* c, size_t m, s
       }
     }
   }
+}
+
+void add_double_product(const double* a, const double* b, double* c, size_t m, size_t n, size_t k, size_t begin, size_t end,
+                        double* panel) {
+  for (size_t i = 0; i < m; i += double_block_rows)
+    add_double_rows(a + i * k, b, c + i * n, std::min(double_block_rows, m - i), n, k, begin, end, panel);
 }
 
 const DoubleLoops& double_table() {
