@@ -41,6 +41,12 @@ int severity(ValueVerdict verdict) {
   return static_cast<int>(std::ranges::find(order, verdict) - order.begin());
 }
 
+double size_of(const std::vector<double>& spread) {
+  double sum = 0;
+  for (const double each : spread) sum += std::isfinite(each) ? each * each : 0;
+  return spread.empty() ? 0 : std::sqrt(sum / static_cast<double>(spread.size()));
+}
+
 // What of the target's run waits for the reference to show the same value.
 struct Waiting {
   size_t value = 0;  // Index into AlignResult::values.
@@ -92,9 +98,7 @@ class Alignment {
   class ReferenceObserver : public Observer {
    public:
     explicit ReferenceObserver(Alignment& alignment) : alignment_(alignment) {}
-    bool wants(const ValueInfo& info) override {
-      return alignment_.waiting_.contains(info.name) || alignment_.steps_->needs(info.name);
-    }
+    bool wants(const ValueInfo& info) override { return alignment_.waiting_.contains(info.name) || alignment_.steps_->needs(info.name); }
     void on_value(const ValueInfo& info, const Data& data) override { alignment_.on_reference(info, data); }
 
    private:
@@ -271,12 +275,6 @@ class Alignment {
     }
   }
 
-  static double size_of(const std::vector<double>& spread) {
-    double sum = 0;
-    for (const double each : spread) sum += std::isfinite(each) ? each * each : 0;
-    return spread.empty() ? 0 : std::sqrt(sum / static_cast<double>(spread.size()));
-  }
-
   // Fails with InvalidArgument if the two show nothing under one name, which must not read as a match.
   void check_compared() const {
     const auto compared = [](const AlignedValue& value) { return value.entire.has_value(); };
@@ -377,33 +375,14 @@ size_t AlignResult::count(ValueVerdict which) const {
   return static_cast<size_t>(std::ranges::count(values, which, &AlignedValue::verdict));
 }
 
-void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& plan) {
-  const auto inside = [&plan](const std::string& node, const std::string& wanted) {
-    const auto placed = std::ranges::find(plan.placements, node, &PlacementInfo::node);
-    return placed != plan.placements.end() && std::ranges::find(placed->also, wanted) != placed->also.end();
-  };
-  if (inside(result.first_divergent, unfused.first_divergent)) result.first_divergent = unfused.first_divergent;
-  if (inside(result.first_nonfinite, unfused.first_nonfinite)) {
-    result.first_nonfinite = unfused.first_nonfinite;
-    result.nonfinite_origin = unfused.nonfinite_origin;
-  }
-  for (AlignedValue& value : result.values) {
-    const auto known = std::ranges::find_if(unfused.values, [&](const AlignedValue& each) {
-      return each.cause && (each.node == value.node || inside(value.node, each.node));
-    });
-    if (is_off(value.verdict) && !value.cause && known != unfused.values.end()) value.cause = known->cause;
-  }
-}
-
 AlignResult align(Runner& reference, Runner& target, const NamedData& inputs, const AlignOptions& options) {
   AlignResult result = Alignment(reference, target, inputs, options).run();
   if (!only_runs_differ(result)) return result;
   AlignOptions again = options;
   again.noise_copies *= 3;
-  const double floor_ms = result.floor_ms;
-  result = Alignment(reference, target, inputs, again).run();
-  result.floor_ms += floor_ms;
-  return result;
+  AlignResult better = Alignment(reference, target, inputs, again).run();
+  better.floor_ms += result.floor_ms;
+  return better;
 }
 
 }  // namespace unmoor

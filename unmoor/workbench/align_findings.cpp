@@ -5,12 +5,14 @@
 #include <fmt/format.h>
 
 #include "unmoor/base/error.h"
+#include "unmoor/workbench/align.h"
 #include "unmoor/workbench/causes/region_cause.h"
 
 namespace unmoor {
 namespace {
 
-bool is_off(const Judgement& each) { return each.verdict == ValueVerdict::Suspicious || each.verdict == ValueVerdict::Differ; }
+bool is_off(ValueVerdict verdict) { return verdict == ValueVerdict::Suspicious || verdict == ValueVerdict::Differ; }
+bool judged_off(const Judgement& each) { return is_off(each.verdict); }
 
 void add_note(Judgement& judged, const std::string& note) {
   if (!note.empty()) judged.note += cat(judged.note.empty() ? "" : "; ", note);
@@ -42,11 +44,11 @@ AlignFindings::Searched AlignFindings::searched_region(const Step& step) {
 }
 
 void AlignFindings::look(const Step& step, std::vector<Judgement>& judged) {
-  if (options_.tolerance || std::ranges::none_of(judged, is_off)) return;
+  if (options_.tolerance || std::ranges::none_of(judged, judged_off)) return;
   if (!options_.causes && options_.reproductions.empty()) return;
   const Searched searched = searched_region(step);
   for (size_t i = 0; i < judged.size() && i < step.region.wanted.size(); ++i) {
-    if (!is_off(judged[i])) continue;
+    if (!judged_off(judged[i])) continue;
     if (options_.causes) {
       judged[i].pattern = error_pattern(step.region, i, step.found[i], options_.seed);
       name_cause(step, searched, i, judged[i]);
@@ -86,6 +88,24 @@ void AlignFindings::write_folder(const Step& step, const Searched& searched, con
   } catch (const Error& error) {
     if (error.kind() == ErrorKind::Stopped || error.kind() == ErrorKind::Io) throw;
     add_note(judged, cat("no folder replays it: ", error.what()));
+  }
+}
+
+void refine(AlignResult& result, const AlignResult& unfused, const PlanInfo& plan) {
+  const auto inside = [&plan](const std::string& node, const std::string& wanted) {
+    const auto placed = std::ranges::find(plan.placements, node, &PlacementInfo::node);
+    return placed != plan.placements.end() && std::ranges::find(placed->also, wanted) != placed->also.end();
+  };
+  if (inside(result.first_divergent, unfused.first_divergent)) result.first_divergent = unfused.first_divergent;
+  if (inside(result.first_nonfinite, unfused.first_nonfinite)) {
+    result.first_nonfinite = unfused.first_nonfinite;
+    result.nonfinite_origin = unfused.nonfinite_origin;
+  }
+  for (AlignedValue& value : result.values) {
+    const auto known = std::ranges::find_if(unfused.values, [&](const AlignedValue& each) {
+      return each.cause && (each.node == value.node || inside(value.node, each.node));
+    });
+    if (is_off(value.verdict) && !value.cause && known != unfused.values.end()) value.cause = known->cause;
   }
 }
 

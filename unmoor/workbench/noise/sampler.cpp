@@ -12,6 +12,7 @@
 #include "unmoor/ops/builder.h"
 #include "unmoor/ops/real.h"
 #include "unmoor/tensor/unset.h"
+#include "unmoor/workbench/noise/domain.h"
 #include "unmoor/workbench/noise/exact_memo.h"
 #include "unmoor/workbench/noise/fast_rounding.h"
 #include "unmoor/workbench/noise/functions.h"
@@ -22,7 +23,6 @@
 namespace unmoor {
 namespace {
 
-bool is_real(const Data& data) { return data.is_tensor() && data.tensor().dtype() == DType::F64; }
 
 bool has_graph(const Node& node) {
   return std::ranges::any_of(node.attributes, [](const auto& each) {
@@ -66,37 +66,6 @@ std::vector<Data> attempted(const Node& node, std::span<const Data> in, const st
     if (error.kind() != ErrorKind::InvalidArgument && error.kind() != ErrorKind::InvalidModel) throw;
   }
   return result;
-}
-
-// A moved argument may leave the domain where the argument itself does not: the arccosine's at 1. There the function of the
-// argument itself stands. `sign`: only sizes were made; the sign is that of the argument itself, too.
-void stay_in_domain(Sampled& moved, const Sampled& plain, bool sign) {
-  if (!is_real(moved.exact)) return;
-  for (size_t k = 0; k < moved.copies.size(); ++k) {
-    if (!moved.copies[k] || !plain.copy(k)) continue;
-    const Tensor from = moved.copies[k].tensor();
-    const Tensor still = plain.copy(k).tensor();
-    Tensor to(from.type());
-    const auto numbers = from.span<double>();
-    const auto unmoved = still.span<double>();
-    const auto results = to.writable_span<double>();
-    for (size_t i = 0; i < numbers.size(); ++i) {
-      const bool stays = std::isfinite(numbers[i]) && std::isfinite(unmoved[i]);
-      results[i] = !stays ? unmoved[i] : sign ? std::copysign(numbers[i], unmoved[i]) : numbers[i];
-    }
-    moved.copies[k] = std::move(to);
-  }
-}
-
-// Whether the results of moved arguments may be others than domains allow. Functions of all numbers, or of all of a sign, are no
-// trouble where every result is finite and too small for a neighbour to overflow.
-bool may_leave_domain(const Node& node, const Sampled& moved) {
-  constexpr std::array bounded{"Asin", "Acos", "Acosh", "Atanh", "Pow"};
-  if (std::ranges::find(bounded, node.op) != bounded.end() || !is_real(moved.exact)) return true;
-  constexpr double near_overflow = 1e300;
-  return std::ranges::any_of(moved.copies, [](const Data& copy) {
-    return !copy || !std::ranges::all_of(copy.tensor().span<double>(), [](double y) { return std::fabs(y) < near_overflow; });
-  });
 }
 
 // Calls body(i) for each, on the threads of the help in float64 where there is one.
