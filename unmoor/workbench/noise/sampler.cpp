@@ -1,7 +1,6 @@
 #include "unmoor/workbench/noise/sampler.h"
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <limits>
 #include <numbers>
