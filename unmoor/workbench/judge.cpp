@@ -181,7 +181,7 @@ class KernelJudge {
       return;
     }
     const Excess found = set_excess(result.metrics, wanted, found_numbers, exact.shape(), *spread, stored_[i]);
-    const Explained answer = gathers(found) ? Explained::Yes : explained(found, stored_[i], winograd_);
+    const Explained answer = explained(weighed(found, stored_[i]), stored_[i], winograd_);
     result.verdict = answer == Explained::Yes          ? (plain ? ValueVerdict::Match : ValueVerdict::Explained)
                      : answer == Explained::Suspicious ? ValueVerdict::Suspicious
                                                        : ValueVerdict::Differ;
@@ -191,12 +191,11 @@ class KernelJudge {
     if (is_off(result.verdict)) result.floor = floors_[i];
   }
 
-  // A 16-bit result that is only rounded once is off by half a step at most, and P is small. What a reference rounds on the way adds
-  // up, and has the tails of float32's sums.
-  bool gathers(const Excess& found) const {
-    constexpr double most_e = 1;
-    constexpr double most_p = 16;
-    return rounds_on_the_way() && found.e <= most_e && found.p <= most_p && !found.mask_is_off;
+  // A 16-bit result is off by half a step at most, which is why its P is small. Two that were rounded are off by twice that, in spreads
+  // that are √2 wider.
+  Excess weighed(Excess found, DType stored) const {
+    if (options_.both_round && (stored == DType::F16 || stored == DType::BF16)) found.p /= std::numbers::sqrt2;
+    return found;
   }
 
   // Whether 16-bit arithmetic inside the operator explains what float32 does not.
