@@ -73,6 +73,16 @@ class Defects(ProgramTest):
         self.assertGreater(cause["bits"], 30)
         self.assertEqual(cause["hypotheses"][0]["id"], "gelu-tanh")
 
+    def test_the_order_of_a_dump_does_not_matter(self):
+        asked = models.block(self.folder / "asked.onnx", gelu="none")
+        computed = models.block(self.folder / "computed.onnx", gelu="tanh")
+        self.run_tool("run", computed, "--on", "cpu", "--dump", self.folder / "engine", *RANGE)
+        manifest = self.folder / "engine" / "manifest.json"
+        found = json.loads(manifest.read_text())
+        found["values"].reverse()
+        manifest.write_text(json.dumps(found))
+        self.assertEqual(self.run_tool("align", asked, "--target", self.folder / "engine", *RANGE, status=1)["first_divergent"], "block1.act")
+
     def test_no_cause_is_looked_for_if_not_wanted(self):
         path = models.block(self.folder / "m.onnx")
         other = models.block(self.folder / "other.onnx", gelu="tanh")

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <array>
 #include <chrono>
-#include <cmath>
 #include <map>
 #include <set>
 
@@ -39,12 +38,6 @@ int severity(ValueVerdict verdict) {
   constexpr std::array order{ValueVerdict::Hidden,     ValueVerdict::Match,      ValueVerdict::Explained, ValueVerdict::Undefined,
                              ValueVerdict::AsBaseline, ValueVerdict::Suspicious, ValueVerdict::Differ};
   return static_cast<int>(std::ranges::find(order, verdict) - order.begin());
-}
-
-double size_of(const std::vector<double>& spread) {
-  double sum = 0;
-  for (const double each : spread) sum += std::isfinite(each) ? each * each : 0;
-  return spread.empty() ? 0 : std::sqrt(sum / static_cast<double>(spread.size()));
 }
 
 // What of the target's run waits for the reference to show the same value.
@@ -259,7 +252,7 @@ class Alignment {
         const std::optional<Sampled> sampled = taken(name);
         judge_entire(value, found->second, data, sampled ? &*sampled : nullptr);
         const bool narrow = value.dtype == DType::F32 || value.dtype == DType::F16 || value.dtype == DType::BF16;
-        if (sampled && narrow) value.uncertainty = size_of(spread_of(*sampled));
+        if (sampled && narrow) value.uncertainty = root_mean_square(spread_of(*sampled));
       }
       result_.outputs.push_back(std::move(value));
     }
@@ -283,7 +276,25 @@ class Alignment {
     }
   }
 
+  // A dump's files may lie in any order; the model's says what comes before what.
+  void order_values() {
+    if (!graph_ || !own_) return;
+    std::ranges::stable_sort(result_.values, {}, [this](const AlignedValue& value) {
+      const auto id = graph_->find(value.name);
+      const auto maker = id ? graph_->maker(*id) : std::nullopt;
+      return maker ? static_cast<size_t>(*maker) + 1 : 0;
+    });
+  }
+
+  // Of values that are made of right ones, else of those where the run has drifted away.
+  void find_first_divergent() {
+    const auto single = std::ranges::find_if(result_.values, [](const AlignedValue& value) { return is_off(value.verdict) && is_off(value.single_verdict); });
+    const auto first = single != result_.values.end() ? single : std::ranges::find_if(result_.values, is_off, &AlignedValue::verdict);
+    if (first != result_.values.end()) result_.first_divergent = first->node.empty() ? first->name : first->node;
+  }
+
   void conclude() {
+    order_values();
     // A dump has no kernels to run alone: its values are judged as they are.
     result_.kernels_alone = !target_.steps().empty();
     if (noise_ && result_.without_noise.empty()) result_.without_noise = noise_->unknown();
@@ -309,9 +320,9 @@ class Alignment {
         value.note.clear();
       }
       if (!value.entire) result_.hidden.push_back(value.node);
-      if (is_off(value.verdict) && result_.first_divergent.empty()) result_.first_divergent = value.node.empty() ? value.name : value.node;
       if (value.finite) finite.insert(value.name);
     }
+    find_first_divergent();
     find_nonfinite(finite);
     if (options_.baseline != nullptr) options_.baseline->attach(result_);
     const auto any = [this](auto... verdicts) {

@@ -73,10 +73,12 @@ struct AlignResult {
   std::string target;
   std::string baseline;               // Empty if there is none.
   std::string verdict;                // match, explained or differ; what is off as the baseline is counts as explained
-  std::string first_divergent;        // A node's name, a value's where nodes are not known; empty if there is none.
+  // The first that makes a wrong value of right ones, else the first whose value is off: a node's name, a value's where nodes are
+  // not known; empty if there is none.
+  std::string first_divergent;
   std::string first_nonfinite;        // Makes a NaN, or an infinity that the reference does not have.
   std::string nonfinite_origin;       // In words.
-  std::vector<AlignedValue> values;   // In the target's order.
+  std::vector<AlignedValue> values;   // In the target's order; of a dump, in the model's if that is known.
   std::vector<AlignedValue> outputs;  // By the model's output names; judged by their entire error.
   std::vector<std::string> hidden;    // Nodes whose values one side does not show.
   std::optional<Tolerance> tolerance;

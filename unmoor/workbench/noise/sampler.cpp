@@ -368,4 +368,10 @@ std::vector<double> spread_of(const Sampled& value) {
   return spread;
 }
 
+double root_mean_square(const std::vector<double>& spread) {
+  double sum = 0;
+  for (const double each : spread) sum += std::isfinite(each) ? each * each : 0;
+  return spread.empty() ? 0 : std::sqrt(sum / static_cast<double>(spread.size()));
+}
+
 }  // namespace unmoor

@@ -62,5 +62,7 @@ class NoiseSampler {
 // all are exact, or where the exact value is not finite; infinite, that is not known, where no copy is. Empty if the value is no
 // floating tensor, or if every copy has failed.
 std::vector<double> spread_of(const Sampled& value);
+// Of a spread by element, what is known of it; 0 if there is none.
+double root_mean_square(const std::vector<double>& spread);
 
 }  // namespace unmoor

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <limits>
 #include <optional>
@@ -170,10 +171,14 @@ void Reducer::run_rows(const float* x, float* y) const {
   });
 }
 
-// The innermost run is kept: rows are added up.
+bool adds(Reduction reduction) { return reduction != Reduction::Max && reduction != Reduction::Min && reduction != Reduction::Prod; }
+
+// The innermost run is kept: rows are added up, a block of them apart, so that the rounding of a long sum does not grow with its length.
 void Reducer::run_columns(const float* x, float* y) const {
   constexpr size_t most = 1024;
+  constexpr size_t block = 32;
   const auto merge = loops.merge[static_cast<size_t>(reduction)];
+  const auto add = loops.merge[static_cast<size_t>(Reduction::Sum)];
   const size_t pieces = (walk.run + most - 1) / most;
   const size_t parts = walk.reduced.count();
   machine.pool().ranges(walk.kept.count() * pieces, 16384 / (std::min(walk.run, most) * parts + 1) + 1, [&](size_t begin, size_t end) {
@@ -183,7 +188,16 @@ void Reducer::run_columns(const float* x, float* y) const {
       const float* const from = x + walk.kept.offset(i / pieces) + column;
       float* const to = y + i / pieces * walk.run + column;
       std::fill(to, to + n, neutral(reduction));
-      for (size_t j = 0; j < parts; ++j) merge(from + walk.reduced.offset(j), to, n);
+      if (!adds(reduction) || parts <= block) {
+        for (size_t j = 0; j < parts; ++j) merge(from + walk.reduced.offset(j), to, n);
+      } else {
+        std::array<float, most> sums;
+        for (size_t first = 0; first < parts; first += block) {
+          std::fill_n(sums.begin(), n, 0.0F);
+          for (size_t j = first; j < std::min(first + block, parts); ++j) merge(from + walk.reduced.offset(j), sums.data(), n);
+          add(sums.data(), to, n);
+        }
+      }
       finish(last, count(), to, n);
     }
   });
