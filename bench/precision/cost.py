@@ -21,6 +21,8 @@ from pathlib import Path
 
 import onnx
 
+import page
+
 ROOT = Path(__file__).resolve().parent.parent.parent
 MARKS = ("<!-- Written by bench/precision/cost.py. -->", "<!-- End of its table. -->")
 COPIES = 4  # Noise runs of whole models.
@@ -136,12 +138,6 @@ def table(rows):
     return "\n".join(lines)
 
 
-def write(text):
-    path = ROOT / "docs" / "precision.md"
-    before, rest = path.read_text().split(MARKS[0])
-    path.write_text(f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{rest.split(MARKS[1])[1]}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="+", metavar="MODEL")
@@ -156,7 +152,7 @@ def main():
     text = table(rows)
     print(text)
     if given.write:
-        write(text)
+        page.write(MARKS, text)
 
 
 if __name__ == "__main__":

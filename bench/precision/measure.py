@@ -25,6 +25,7 @@ import numpy as np
 import dumps
 import model_inputs
 import nodes
+import page
 import recorded
 import sown
 
@@ -163,14 +164,6 @@ def missed_rows(found, recorded_found, counts):
         yield from ({"group": kind, **row} for row in rows if not row.get("flagged", row.get("right")))
 
 
-def write(text):
-    path = ROOT / "docs" / "precision.md"
-    page = path.read_text()
-    before, rest = page.split(MARKS[0])
-    after = rest.split(MARKS[1])[1]
-    path.write_text(f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{after}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("--unmoor", default=str(ROOT / "build/release/unmoor"))
@@ -197,7 +190,7 @@ def main():
                       *right_text(clean, recorded_found, counts)])
     print(text)
     if given.write:
-        write(text)
+        page.write(MARKS, text)
     if given.json:
         Path(given.json).write_text("\n".join(json.dumps(row, default=str) for row in missed_rows(found, recorded_found, counts)))
 

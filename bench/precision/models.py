@@ -23,6 +23,7 @@ import numpy as np
 
 import float16_models
 import model_inputs
+import page
 import speech
 
 MARKS = ("<!-- Written by bench/precision/models.py. -->", "<!-- End of the whole models. -->")
@@ -109,12 +110,6 @@ def table(rows):
     return "\n".join("| " + " | ".join(row) + " |" for row in [head, ["---"] * len(head), *rows])
 
 
-def write(text):
-    path = ROOT / "docs" / "precision.md"
-    before, rest = path.read_text().split(MARKS[0])
-    path.write_text(f"{before}{MARKS[0]}\n\n{text}\n\n{MARKS[1]}{rest.split(MARKS[1])[1]}")
-
-
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
     parser.add_argument("models", nargs="*", default=[*EXPORTED, *FETCHED], help="of " + " ".join([*EXPORTED, *FETCHED]))
@@ -135,7 +130,7 @@ def main():
         raise SystemExit("none of the models is there")
     print("\n" + table(rows))
     if given.write:
-        write(table(rows))
+        page.write(MARKS, table(rows))
 
 
 if __name__ == "__main__":

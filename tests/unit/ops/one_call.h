@@ -9,10 +9,8 @@
 
 namespace unmoor::test {
 
-// Runs the reference of the call that a case text describes.
-inline std::vector<Data> run(const std::string& text) {
-  const CaseGraph built = build_case(parse_case(text));
-  const OpCall call = call_for(built.graph, built.graph.node(NodeId{0}));
+// The inputs of a case's call in order, constants among them.
+inline std::vector<Data> inputs_of(const CaseGraph& built, const OpCall& call) {
   std::vector<Data> in;
   size_t next = 0;
   for (size_t i = 0; i < call.inputs.size(); ++i) {
@@ -22,6 +20,14 @@ inline std::vector<Data> run(const std::string& text) {
       in.push_back(call.constants[i] != nullptr ? Data(*call.constants[i]) : built.inputs.at(next++));
     }
   }
+  return in;
+}
+
+// Runs the reference of the call that a case text describes.
+inline std::vector<Data> run(const std::string& text) {
+  const CaseGraph built = build_case(parse_case(text));
+  const OpCall call = call_for(built.graph, built.graph.node(NodeId{0}));
+  const std::vector<Data> in = inputs_of(built, call);
   Outputs out(call.node.outputs.size());
   run_reference(call, in, out);
   return out.all();

@@ -2,24 +2,11 @@
 
 #include <gtest/gtest.h>
 
-#include "unmoor/ops/cases.h"
+#include "tests/unit/ops/one_call.h"
 #include "unmoor/tensor/convert.h"
 
 namespace unmoor {
 namespace {
-
-std::vector<Data> inputs_of(const CaseGraph& built, const OpCall& call) {
-  std::vector<Data> in;
-  size_t next = 0;
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (!call.inputs[i]) {
-      in.emplace_back();
-    } else {
-      in.push_back(call.constants[i] != nullptr ? Data(*call.constants[i]) : built.inputs.at(next++));
-    }
-  }
-  return in;
-}
 
 TEST(ExactMemo, gives_products_and_convolutions_bit_for_bit) {
   const ExactMemo memo;
@@ -29,7 +16,7 @@ TEST(ExactMemo, gives_products_and_convolutions_bit_for_bit) {
       SCOPED_TRACE(one.text);
       const CaseGraph built = build_case(one);
       const Node& node = built.graph.node(NodeId{0});
-      const std::vector<Data> in = inputs_of(built, call_for(built.graph, node));
+      const std::vector<Data> in = test::inputs_of(built, call_for(built.graph, node));
       const std::vector<double> wanted = doubles(reference_on(node, in).at(0).tensor());
       EXPECT_EQ(doubles(exact_on(node, in).at(0).tensor()), wanted);
       EXPECT_EQ(doubles(exact_on(node, in).at(0).tensor()), wanted) << "asked again";

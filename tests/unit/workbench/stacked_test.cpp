@@ -2,7 +2,7 @@
 
 #include <gtest/gtest.h>
 
-#include "unmoor/ops/cases.h"
+#include "tests/unit/ops/one_call.h"
 #include "unmoor/tensor/convert.h"
 
 namespace unmoor {
@@ -18,14 +18,7 @@ Data moved(const Data& data, double by) {
 
 std::vector<Sampled> sampled_inputs(const CaseGraph& built, const OpCall& call) {
   std::vector<Sampled> in;
-  size_t next = 0;
-  for (size_t i = 0; i < call.inputs.size(); ++i) {
-    if (!call.inputs[i]) {
-      in.emplace_back();
-    } else {
-      in.push_back({call.constants[i] != nullptr ? Data(*call.constants[i]) : built.inputs.at(next++), {}});
-    }
-  }
+  for (Data& each : test::inputs_of(built, call)) in.push_back({std::move(each), {}});
   in[0].copies = {moved(in[0].exact, 0.01), moved(in[0].exact, -0.02)};
   return in;
 }
